@@ -1,0 +1,104 @@
+# make            builds build/mod_circuitbreaker.so
+# make test       installs what is missing, builds, runs every test
+# make run        installs what is missing, builds, starts the demo on 127.0.0.1:8080 (PORT=n: another port)
+# make install    installs the module into this machine's httpd (then: a2enmod circuitbreaker)
+# make format | tidy | model | bench | clean
+
+SHELL := /bin/bash
+BUILD ?= build
+APXS ?= apxs
+CXX := g++
+
+apxs = $(shell command -v $(APXS) >/dev/null && $(APXS) -q $(1))
+HTTPD_INCLUDES = -isystem $(call apxs,INCLUDEDIR) -isystem $(call apxs,APR_INCLUDEDIR)
+WARNINGS := -Wall -Wextra -Wpedantic -Wconversion -Werror
+INCLUDES := -I. -Imod_circuitbreaker
+# Debian's build flags for modules, then ours. -fno-gnu-unique and hidden symbols: httpd unloads and loads the module
+# again at each restart, and nothing of it may stay.
+MODULE_FLAGS = $(subst ;,,$(call apxs,CFLAGS)) -std=c++20 $(WARNINGS) -fPIC -fvisibility=hidden -fno-gnu-unique \
+	-fno-exceptions -fno-rtti -D_GNU_SOURCE -DLINUX -D_REENTRANT $(INCLUDES) $(HTTPD_INCLUDES)
+TEST_FLAGS = -std=c++20 -O1 -g $(WARNINGS) -pthread -D_GNU_SOURCE -DLINUX -D_REENTRANT $(INCLUDES) -Itests $(HTTPD_INCLUDES)
+
+CORE := $(wildcard mod_circuitbreaker/core/*.cpp)
+SHM := $(wildcard shm/*.cpp)
+HTTPD := $(wildcard mod_circuitbreaker/httpd/*.cpp) mod_circuitbreaker/mod_circuitbreaker.cpp
+SUPPORT := $(filter-out %_test.cpp,$(wildcard tests/support/*.cpp))
+
+module_objects := $(patsubst %.cpp,$(BUILD)/module/%.o,$(CORE) $(SHM) $(HTTPD))
+test_objects = $(patsubst %.cpp,$(BUILD)/tests/%.o,$(1))
+
+.PHONY: all test check run install format format-check tidy model bench clean packages
+.SECONDARY:
+.DELETE_ON_ERROR:
+
+all: $(BUILD)/mod_circuitbreaker.so
+
+$(BUILD)/mod_circuitbreaker.so: $(module_objects)
+	$(CXX) -shared -o $@ $^ -Wl,-z,relro,-z,now -Wl,--as-needed
+
+$(BUILD)/module/%.o: %.cpp
+	@mkdir -p $(@D)
+	$(CXX) $(MODULE_FLAGS) -MMD -MP -c $< -o $@
+
+$(BUILD)/tests/%.o: %.cpp
+	@mkdir -p $(@D)
+	$(CXX) $(TEST_FLAGS) -MMD -MP -c $< -o $@
+
+# The shared-memory code once more, with its steps visible to the tests that kill processes between any two of them.
+$(BUILD)/steps/%.o: %.cpp
+	@mkdir -p $(@D)
+	$(CXX) $(TEST_FLAGS) -O2 -DCB_TEST_STEPS -MMD -MP -c $< -o $@
+
+# --- tests ---
+$(BUILD)/unit_tests: $(call test_objects,$(wildcard tests/unit/*.cpp) $(CORE))
+	$(CXX) -pthread -o $@ $^ -lgtest_main -lgtest
+
+$(BUILD)/shm_tests: $(patsubst %.cpp,$(BUILD)/steps/%.o,$(wildcard tests/shm/*.cpp) $(SHM) $(CORE))
+	$(CXX) -pthread -o $@ $^ -lgtest_main -lgtest -lapr-1
+
+$(BUILD)/harness_tests: $(call test_objects,$(wildcard tests/support/*.cpp))
+	$(CXX) -pthread -o $@ $^ -lgtest_main -lgtest -lcurl
+
+$(BUILD)/httpd_tests: $(call test_objects,$(wildcard tests/httpd/*.cpp) $(SUPPORT))
+	$(CXX) -pthread -o $@ $^ -lgtest_main -lgtest -lcurl
+
+check_programs := $(BUILD)/unit_tests $(BUILD)/shm_tests $(BUILD)/harness_tests $(BUILD)/httpd_tests
+
+packages:
+	tests/support/packages.sh test
+
+test:
+	tests/support/packages.sh test
+	$(MAKE) -j2 check
+
+check: all $(check_programs)
+	BUILD=$(BUILD) tests/support/run_tests.sh
+
+run:
+	docker/demo/packages.sh
+	$(MAKE) -j2 all $(BUILD)/demo
+	BUILD=$(BUILD) docker/demo/run.sh
+
+$(BUILD)/demo: $(call test_objects,$(wildcard docker/demo/*.cpp) $(SUPPORT))
+	$(CXX) -pthread -o $@ $^ -lcurl
+
+install: all
+	install -D -m 644 $(BUILD)/mod_circuitbreaker.so $(DESTDIR)$(call apxs,LIBEXECDIR)/mod_circuitbreaker.so
+	install -D -m 644 conf/circuitbreaker.load $(DESTDIR)/etc/apache2/mods-available/circuitbreaker.load
+	install -D -m 644 conf/circuitbreaker.conf $(DESTDIR)/etc/apache2/mods-available/circuitbreaker.conf
+
+sources := $(shell git ls-files '*.cpp' '*.hpp' 2>/dev/null)
+format:
+	clang-format -i $(sources)
+format-check:
+	clang-format --dry-run --Werror $(sources)
+tidy:
+	clang-tidy --quiet $(CORE) $(SHM) $(HTTPD) -- $(filter-out -Werror -fno-gnu-unique,$(MODULE_FLAGS))
+
+model:
+	tests/model/run.sh full
+
+clean:
+	rm -rf $(BUILD)
+
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -1,0 +1,40 @@
+#include "policy.hpp"
+
+#include <algorithm>
+
+namespace cb::core {
+
+Millis open_time_at(const OpenTime& open_time, std::uint32_t level, std::uint32_t draw) noexcept {
+    const Millis cap = std::clamp(open_time.max, kMinOpenTime, kMaxOpenTime);
+    Millis time = std::clamp(open_time.base, kMinOpenTime, kMaxOpenTime);
+    for (std::uint32_t i = 0; i < level && time < cap; ++i) {
+        time = time * open_time.factor_milli / 1000;  // both below 2^27: no overflow
+    }
+    time = std::min(time, cap);
+    // A draw of 0 is the shortest, 2^32 - 1 the longest, 2^31 none.
+    const Millis spread = time * std::min(open_time.jitter, 100U) / 100;
+    const Millis shift = 2 * spread * draw >> 32;
+    return std::clamp(time - spread + shift, kMinOpenTime, kMaxOpenTime);
+}
+
+std::uint32_t ramp_share(const RampUp& ramp_up, Millis elapsed) noexcept {
+    constexpr std::uint32_t kWhole = 65536;
+    if (elapsed >= ramp_up.duration) return kWhole;
+    const std::uint64_t from = std::uint64_t{std::min(ramp_up.from, 100U)} * kWhole / 100;
+    return static_cast<std::uint32_t>(from + (kWhole - from) * elapsed / ramp_up.duration);
+}
+
+const char* contradiction(const Policy& policy) noexcept {
+    if (policy.mode == Mode::off) return nullptr;
+    if (policy.window.calls > 0 && policy.minimum_calls > policy.window.calls) {
+        return "CircuitBreakerMinimumCalls is greater than the calls of CircuitBreakerWindow, so no rate could ever "
+               "trip: lower CircuitBreakerMinimumCalls or widen CircuitBreakerWindow";
+    }
+    if (policy.failure_rate == 0 && policy.consecutive_failures == 0 && policy.slow_call.threshold == 0) {
+        return "CircuitBreakerFailureRate, CircuitBreakerConsecutiveFailures and CircuitBreakerSlowCall are all Off, "
+               "so nothing could ever trip: set one of them, or CircuitBreaker Off";
+    }
+    return nullptr;
+}
+
+}  // namespace cb::core

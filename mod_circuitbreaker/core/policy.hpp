@@ -1,0 +1,104 @@
+// Policy: everything the directives of one member's breaker say, as plain numbers.
+//
+// Purpose: the input of next() (breaker.hpp), of the windows and of the glue; nothing here knows httpd.
+// Thread safety: a value type; computed once per member in post_config and only read afterwards.
+// Invariants: trivially destructible (it lives in httpd pools); the defaults are the directives' documented defaults.
+#ifndef CIRCUITBREAKER_CORE_POLICY_HPP
+#define CIRCUITBREAKER_CORE_POLICY_HPP
+
+#include <cstdint>
+#include <type_traits>
+
+namespace cb::core {
+
+/// Milliseconds on the segment's monotonic clock, or a span of them.
+using Millis = std::uint64_t;
+
+inline constexpr Millis kMillisPerSecond = 1000;
+inline constexpr Millis kDay = 24ULL * 3600 * kMillisPerSecond;
+
+inline constexpr Millis kMinWindow = 1 * kMillisPerSecond;
+inline constexpr Millis kMaxWindow = kDay;
+inline constexpr std::uint32_t kMaxWindowCalls = 4096;
+inline constexpr std::uint32_t kMaxMinimumCalls = 1'000'000;
+inline constexpr std::uint32_t kMaxConsecutiveFailures = 1023;  // 10 bits of the control word
+inline constexpr Millis kMinOpenTime = 100;
+inline constexpr Millis kMaxOpenTime = kDay;
+inline constexpr std::uint32_t kMaxProbes = 63;      // 6 bits of the control word
+inline constexpr std::uint32_t kMaxConcurrent = 16;  // one bit and one lease each
+inline constexpr std::uint32_t kMaxTolerate = 15;    // 4 bits of the control word
+inline constexpr std::uint32_t kMaxNeutral = 15;     // at that many in a round the breaker opens again
+inline constexpr Millis kMaxPermitAge = 12ULL * 3600 * kMillisPerSecond;  // an older result decides nothing
+
+enum class Mode : std::uint8_t { off, on, observe };
+
+/// CircuitBreakerWindow. `calls` > 0: the last so many calls; otherwise the last `span` milliseconds.
+struct Window {
+    Millis span = 10 * kMillisPerSecond;
+    std::uint32_t calls = 0;
+    friend bool operator==(const Window&, const Window&) = default;
+};
+
+/// CircuitBreakerSlowCall. threshold 0 is Off.
+struct SlowCall {
+    Millis threshold = 0;
+    std::uint32_t rate = 100;  // percent, 1..100
+};
+
+/// CircuitBreakerOpenTime.
+struct OpenTime {
+    Millis base = 30 * kMillisPerSecond;
+    Millis max = 300 * kMillisPerSecond;
+    std::uint32_t factor_milli = 2000;  // 1000..100000: factor 1 to 100
+    std::uint32_t jitter = 10;          // percent, 0..100
+    bool retry_after = false;           // a failing answer's own Retry-After, up to max, counts as the least
+};
+
+/// CircuitBreakerProbes.
+struct Probes {
+    std::uint32_t round = 3;       // admissions of a round
+    std::uint32_t concurrent = 3;  // probes in flight at once, over all processes
+    std::uint32_t tolerate = 0;    // failures of a round that do not open again
+    std::uint32_t successes = 3;   // needed to recover
+    std::uint32_t max = 3;         // the largest adaptive round; == round: not adaptive
+};
+
+/// CircuitBreakerRampUp. duration 0 is Off.
+struct RampUp {
+    Millis duration = 0;
+    std::uint32_t from = 10;  // percent of the requests admitted at its start
+};
+
+struct Policy {
+    Mode mode = Mode::off;
+    Window window;
+    std::uint32_t minimum_calls = 20;
+    std::uint32_t failure_rate = 50;         // percent, 1..100; 0: Off
+    std::uint32_t consecutive_failures = 5;  // 1..1023; 0: Off
+    SlowCall slow_call;
+    OpenTime open_time;
+    std::uint32_t max_open = 100;  // percent of a balancer's members
+    Probes probes;
+    RampUp ramp_up;
+    Millis probe_timeout = 0;          // 0: the member's own timeout
+    std::uint32_t max_concurrent = 0;  // 0: Off
+    Millis settle = 10 * kMillisPerSecond;
+    bool retry_after = true;  // Retry-After on a refusal
+};
+
+static_assert(std::is_trivially_destructible_v<Policy>);
+
+/// Open time at `level` (0: the first), with jitter drawn from `draw` (uniform over 32 bits).
+/// Returns kMinOpenTime..kMaxOpenTime milliseconds (DESIGN 2: min(max, base x factor^level), then +- jitter).
+[[nodiscard]] Millis open_time_at(const OpenTime& open_time, std::uint32_t level, std::uint32_t draw) noexcept;
+
+/// Share of requests a ramp lets through `elapsed` after it began, in 1/65536; 65536 from its end on.
+[[nodiscard]] std::uint32_t ramp_share(const RampUp& ramp_up, Millis elapsed) noexcept;
+
+/// What contradicts itself across directives, as a sentence an operator can act on; nullptr if nothing does.
+/// (What contradicts itself within one directive is refused when that directive is read.)
+[[nodiscard]] const char* contradiction(const Policy& policy) noexcept;
+
+}  // namespace cb::core
+
+#endif

@@ -1,0 +1,67 @@
+// Outcome classes, verdicts and the rule table that leads from one to the other.
+//
+// Purpose: DESIGN 1 and 6. An Outcome is what happened to a call, before any opinion; a Verdict is the opinion.
+// Thread safety: pure functions on values.
+// Invariants: an Outcome's code fits the 10 bits of the flight recorder: 100..599 is the backend's own status, the
+// classes follow from 600 on.
+#ifndef CIRCUITBREAKER_CORE_VERDICT_HPP
+#define CIRCUITBREAKER_CORE_VERDICT_HPP
+
+#include <cstdint>
+#include <string_view>
+
+namespace cb::core {
+
+enum class Verdict : std::uint8_t { success, failure, fatal, tolerate, ignore };
+inline constexpr std::uint32_t kVerdicts = 5;
+
+/// What happened to a call. Values 100..599 stand for that HTTP status.
+enum class Outcome : std::uint16_t {
+    none = 0,
+    connect = 600,  ///< refused, unreachable, TLS handshake, name lookup
+    timeout,        ///< the backend's silence outlasted the timeout
+    reset,          ///< the connection broke before any byte of the response
+    stale,          ///< the same on a kept-alive connection: the keep-alive race
+    truncated,      ///< the response broke off after its headers
+    protocol,       ///< what came was no response
+    local,          ///< never left httpd: pool full, member barred by mod_proxy's own flags
+    client,         ///< the client's fault: gone, or a bad request
+};
+inline constexpr std::uint32_t kClasses = 8;
+
+[[nodiscard]] constexpr bool is_status(Outcome outcome) noexcept {
+    return static_cast<std::uint16_t>(outcome) >= 100 && static_cast<std::uint16_t>(outcome) < 600;
+}
+[[nodiscard]] constexpr Outcome status_outcome(int status) noexcept {
+    return status >= 100 && status < 600 ? static_cast<Outcome>(status) : Outcome::protocol;
+}
+
+/// Name of a class as rules and logs spell it; empty for a status or an unknown code.
+[[nodiscard]] std::string_view class_name(Outcome outcome) noexcept;
+/// The class so named, Outcome::none if there is none.
+[[nodiscard]] Outcome class_named(std::string_view name) noexcept;
+
+[[nodiscard]] std::string_view name(Verdict verdict) noexcept;
+
+/// What a rule matches: inclusive ranges of outcome codes (a class is a range of one). At most `kMaxRanges`.
+struct CodeRange {
+    std::uint16_t first;
+    std::uint16_t last;
+};
+
+struct Rule {
+    static constexpr std::uint32_t kMaxRanges = 16;
+    Verdict verdict;
+    std::uint8_t ranges;
+    CodeRange range[kMaxRanges];
+};
+
+[[nodiscard]] bool matches(const Rule& rule, Outcome outcome) noexcept;
+
+/// The rules that stand at the end of every list (DESIGN 6): failure connect timeout reset truncated protocol
+/// 502-504; ignore local client stale; else success.
+[[nodiscard]] Verdict builtin_verdict(Outcome outcome) noexcept;
+
+}  // namespace cb::core
+
+#endif

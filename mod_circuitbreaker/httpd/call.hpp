@@ -1,0 +1,31 @@
+// The call itself: around the scheme handler, with a filter on either side to see what the backend does.
+//
+// Purpose: DESIGN 4.4 to 4.8. Watches a call, gives its permit back with the outcome, and sends a request that never
+// reached a member on to another one.
+// Thread safety: each request on its own thread.
+#ifndef CIRCUITBREAKER_HTTPD_CALL_HPP
+#define CIRCUITBREAKER_HTTPD_CALL_HPP
+
+#include "request.hpp"
+
+namespace cb::httpd {
+
+void register_call_filters() noexcept;
+/// mod_proxy's hooks, in pre_config.
+void register_call_hooks() noexcept;
+
+/// Begins to watch a call to `worker` under `permit`.
+void begin_call(RequestState& state, Breaker& breaker, shm::Slot& slot, proxy_worker& worker,
+                const shm::Permit& permit) noexcept;
+
+/// Ends the call if it has not ended yet: no scheme handler may have run at all.
+void close_call(RequestState& state) noexcept;
+
+extern "C" apr_status_t abandon_call(void* state) noexcept;
+
+/// A probe's lease: until then its outcome must be known (DESIGN 3: connect timeout + probe timeout + settle + 1 s).
+[[nodiscard]] core::Millis lease_span(const request_rec* r, const Breaker& breaker, const proxy_worker& worker) noexcept;
+
+}  // namespace cb::httpd
+
+#endif

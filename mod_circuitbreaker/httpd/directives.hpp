@@ -1,0 +1,16 @@
+// The directive table.
+//
+// Purpose: reads httpd.conf into Settings. A wrong value stops the start with the directive, the value and what would
+// be right; httpd adds file and line. Thread safety: configuration time only.
+#ifndef CIRCUITBREAKER_HTTPD_DIRECTIVES_HPP
+#define CIRCUITBREAKER_HTTPD_DIRECTIVES_HPP
+
+#include "httpd_api.hpp"
+
+namespace cb::httpd {
+
+extern const command_rec kDirectiveTable[];
+
+}  // namespace cb::httpd
+
+#endif

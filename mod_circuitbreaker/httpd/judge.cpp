@@ -1,0 +1,103 @@
+#include "judge.hpp"
+
+#include <apr_reslist.h>
+
+#include "runtime.hpp"
+
+namespace cb::httpd {
+namespace {
+
+using core::Outcome;
+
+bool has_note(const request_rec* r, const char* name) noexcept { return apr_table_get(r->notes, name) != nullptr; }
+
+bool is_gateway_failure(int rv) noexcept {
+    return rv == HTTP_INTERNAL_SERVER_ERROR || rv == HTTP_BAD_GATEWAY || rv == HTTP_SERVICE_UNAVAILABLE;
+}
+
+bool is_request_error(int rv) noexcept { return rv >= 400 && rv < 500; }
+
+/// The call never left httpd: the member is barred by mod_proxy's own flags, or all of its connections were out for the
+/// whole of `acquire=` (ap_proxy_acquire_connection).
+bool is_local(const Call& call, int rv) noexcept {
+    if (rv != HTTP_SERVICE_UNAVAILABLE) return false;
+    const proxy_worker_shared& worker = *call.worker->s;
+    if ((worker.status & PROXY_WORKER_NOT_USABLE_BITMAP) != 0) return true;
+    if (worker.hmax == 0 || worker.acquire_set == 0 || call.worker->cp == nullptr || call.worker->cp->res == nullptr) {
+        return false;
+    }
+    const auto waited = static_cast<apr_interval_time_t>(runtime.process.clock.now() - call.started) * 1000 + 1000;
+    return waited >= worker.acquire &&
+           apr_reslist_acquired_count(call.worker->cp->res) >= static_cast<apr_uint32_t>(worker.hmax);
+}
+
+bool is_timed_out(const Call& call, const request_rec* r, int rv) noexcept {
+    return has_note(r, "proxy_timedout") || rv == HTTP_GATEWAY_TIME_OUT || APR_STATUS_IS_TIMEUP(call.read_status);
+}
+
+Outcome after_headers(const Call& call, const request_rec* r) noexcept {
+    if (call.is_broken_off) return Outcome::truncated;
+    if (r->connection->aborted) return Outcome::client;
+    return core::status_outcome(call.status);
+}
+
+Outcome http_outcome(const Call& call, const request_rec* r, int rv) noexcept {
+    if (!call.is_sent) {
+        if (r->connection->aborted || is_request_error(rv)) return Outcome::client;
+        if (is_timed_out(call, r, rv)) return Outcome::timeout;
+        if (is_local(call, rv)) return Outcome::local;
+        return is_gateway_failure(rv) ? Outcome::connect : Outcome::none;
+    }
+    if (!call.has_bytes) {
+        if (is_timed_out(call, r, rv)) return Outcome::timeout;
+        return call.is_kept_alive ? Outcome::stale : Outcome::reset;
+    }
+    if (call.has_headers) return after_headers(call, r);
+    // Bytes, but no answer: how did reading end?
+    if (is_timed_out(call, r, rv)) return Outcome::timeout;
+    if (call.read_status != APR_SUCCESS) return Outcome::reset;
+    return Outcome::protocol;
+}
+
+Outcome other_outcome(const Call& call, const request_rec* r, int rv) noexcept {
+    if (call.has_headers) {
+        if (rv == AP_FILTER_ERROR && !r->connection->aborted) return Outcome::truncated;
+        return after_headers(call, r);
+    }
+    if (r->connection->aborted || is_request_error(rv)) return Outcome::client;
+    if (is_timed_out(call, r, rv)) return Outcome::timeout;
+    if (is_local(call, rv)) return Outcome::local;
+    if (is_gateway_failure(rv)) {
+        if (runtime.process.clock.now() - call.started >= member_timeout(r, *call.worker)) return Outcome::timeout;
+        return rv == HTTP_SERVICE_UNAVAILABLE ? Outcome::connect : Outcome::reset;
+    }
+    if (rv == OK || rv == DONE) return core::status_outcome(r->status);
+    return rv == DECLINED ? Outcome::none : core::status_outcome(rv);
+}
+
+}  // namespace
+
+Outcome outcome_of(const Call& call, const request_rec* r, int rv) noexcept {
+    // ProxyErrorOverride: the backend's own status comes back as the result, its body was thrown away.
+    if (has_note(r, "proxy-error-override") && rv >= 100) return core::status_outcome(rv);
+    return call.is_http ? http_outcome(call, r, rv) : other_outcome(call, r, rv);
+}
+
+core::Millis latency_of(const Call& call, core::Millis now) noexcept {
+    const core::Millis from = call.is_sent ? call.sent_at : call.started;
+    const core::Millis to = call.has_bytes ? call.first_byte_at : call.has_headers ? call.headers_at : now;
+    return to > from ? to - from : 0;
+}
+
+bool is_timed(Outcome outcome) noexcept {
+    return core::is_status(outcome) || outcome == Outcome::timeout || outcome == Outcome::truncated ||
+           outcome == Outcome::reset || outcome == Outcome::protocol;
+}
+
+void clear_notes(request_rec* r) noexcept {
+    apr_table_unset(r->notes, "proxy-error-override");
+    apr_table_unset(r->notes, "proxy_timedout");
+    apr_table_unset(r->notes, "proxy-status");
+}
+
+}  // namespace cb::httpd

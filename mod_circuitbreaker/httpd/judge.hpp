@@ -1,0 +1,26 @@
+// What happened to a call: from what was seen of it to an outcome class (the table of DESIGN 4.5).
+//
+// Purpose: facts only; the verdict on them is the core's.
+// Thread safety: reads one request's state.
+#ifndef CIRCUITBREAKER_HTTPD_JUDGE_HPP
+#define CIRCUITBREAKER_HTTPD_JUDGE_HPP
+
+#include "request.hpp"
+
+namespace cb::httpd {
+
+/// The outcome of a call whose scheme handler returned `rv`.
+[[nodiscard]] core::Outcome outcome_of(const Call& call, const request_rec* r, int rv) noexcept;
+
+/// Time from "request sent" (where that is known) to the first byte of the response, or to now if none came.
+[[nodiscard]] core::Millis latency_of(const Call& call, core::Millis now) noexcept;
+
+/// Is a call with this outcome a measurement of the member's speed?
+[[nodiscard]] bool is_timed(core::Outcome outcome) noexcept;
+
+/// The notes of mod_proxy that outcome_of() reads; cleared before each call.
+void clear_notes(request_rec* r) noexcept;
+
+}  // namespace cb::httpd
+
+#endif

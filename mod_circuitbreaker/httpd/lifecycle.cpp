@@ -1,0 +1,213 @@
+#include "lifecycle.hpp"
+
+#include <unistd.h>
+
+#include "call.hpp"
+#include "policies.hpp"
+#include "runtime.hpp"
+#include "select.hpp"
+#include "shm/segment.hpp"
+
+namespace cb::httpd {
+
+constinit Runtime runtime;
+
+namespace {
+
+constexpr core::Policy kDefaultPolicy{};
+
+const core::Policy& policy_of_slot(const void*, std::uint32_t index) noexcept {
+    const Breaker* const breaker = runtime.registry != nullptr ? runtime.registry->at(index) : nullptr;
+    return breaker != nullptr ? breaker->policy : kDefaultPolicy;
+}
+
+/// Configuration is read twice at start; messages belong to one of the two readings, and to every restart.
+bool is_second_reading() noexcept { return ap_state_query(AP_SQ_CONFIG_GEN) == 1; }
+
+const char* place_text(apr_pool_t* p, const Settings& settings) noexcept {
+    for (const ap_directive_t* where : settings.where) {
+        if (where != nullptr) return apr_psprintf(p, "%s line %d", where->filename, where->line_num);
+    }
+    return "the defaults";
+}
+
+bool report_contradictions(apr_pool_t* ptemp, server_rec* main_server) noexcept {
+    bool is_fine = true;
+    for_each_member(main_server, [&](server_rec* s, proxy_balancer* balancer, proxy_worker& worker) noexcept {
+        if (!is_fine || !can_have_breaker(worker)) return;
+        const Settings settings = settings_of(ptemp, s, balancer, worker);
+        const char* const what = core::contradiction(settings.policy);
+        if (what == nullptr) return;
+        is_fine = false;
+        ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_ERR, 0, s, "mod_circuitbreaker: member %s%s%s (settings from %s): %s",
+                     worker.s->name_ex, balancer != nullptr ? " of " : "", balancer != nullptr ? balancer->s->name : "",
+                     place_text(ptemp, settings), what);
+    });
+    return is_fine;
+}
+
+void warn_of_members_without(apr_pool_t* ptemp, server_rec* main_server) noexcept {
+    for_each_member(main_server, [&](server_rec* s, proxy_balancer* balancer, proxy_worker& worker) noexcept {
+        if (can_have_breaker(worker) || settings_of(ptemp, s, balancer, worker).policy.mode == core::Mode::off) return;
+        ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_WARNING, 0, s,
+                     "mod_circuitbreaker: %s has no breaker: its host is not known before the request. Declare each "
+                     "backend with <Proxy \"URL\" enablereuse=on> to give it one",
+                     worker.s->name_ex);
+    });
+    for (int i = 0; const ap_directive_t* where = unused_section(ptemp, main_server, i); ++i) {
+        ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_WARNING, 0, main_server,
+                     "mod_circuitbreaker: %s line %d: %s %s applies to no member, so its directives have no effect. Name a "
+                     "balancer or a member as it stands in ProxyPass or BalancerMember, or give this <Proxy> a parameter "
+                     "(enablereuse=on) that declares one",
+                     where->filename, where->line_num, where->directive, where->args);
+    }
+}
+
+bool has_balancers(const server_rec* main_server) noexcept {
+    for (const server_rec* s = main_server; s != nullptr; s = s->next) {
+        if (proxy_conf(s)->balancers->nelts > 0) return true;
+    }
+    return false;
+}
+
+/// Tells of changes of state that nobody reported: the child that carried them out was killed in between.
+void report_gaps() noexcept {
+    static std::uint32_t last_slot = 0;
+    static std::uint32_t last_gap = 0;
+    for (std::uint32_t i = 0; i < runtime.segment.header->capacity; ++i) {
+        if (!runtime.segment.is_ready(i)) continue;
+        shm::Slot& slot = runtime.segment.slots[i];
+        const std::uint32_t generation = core::generation_of(slot.word.load(std::memory_order_seq_cst));
+        const auto reports = static_cast<std::uint32_t>(slot.reports.load(std::memory_order_acquire));
+        const std::uint32_t gap = (generation - reports) & core::kGenerationMask;
+        if (gap == 0 || gap > core::kGenerationMask / 2) continue;
+        // Seen twice in a row, so it is no report that is just being made.
+        if (last_slot != i || last_gap != gap) {
+            last_slot = i;
+            last_gap = gap;
+            return;
+        }
+        last_gap = 0;
+        slot.reports.fetch_add(gap, std::memory_order_release);
+        ap_log_error(APLOG_MARK, APLOG_WARNING, 0, runtime.server,
+                     "circuit breaker: member %s: %u change(s) of state were not reported, as a child was killed; it is "
+                     "now %s",
+                     slot.identity.name, gap, core::name(core::state_of(slot.word.load())).data());
+    }
+}
+
+std::uint32_t columns_wanted() noexcept {
+    int daemons = 0;
+    if (ap_mpm_query(AP_MPMQ_HARD_LIMIT_DAEMONS, &daemons) != APR_SUCCESS || daemons < 1) daemons = 256;
+    // Room for children that have ended and are not yet cleared.
+    return static_cast<std::uint32_t>(daemons) + static_cast<std::uint32_t>(daemons) / 4 + 16;
+}
+
+bool open_shared_state(server_rec* s, std::uint32_t members) noexcept {
+    const shm::Opened opened = shm::open_segment(s->process->pool, 2 * members + 64, columns_wanted());
+    if (opened.origin == shm::Origin::failed) {
+        ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_CRIT, opened.status, s,
+                     "mod_circuitbreaker: no shared memory (%" APR_SIZE_T_FMT " bytes) for the circuit breakers", opened.size);
+        return false;
+    }
+    if (opened.origin == shm::Origin::replaced) {
+        ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, s,
+                     "mod_circuitbreaker: the shared memory of an earlier version was replaced; all breakers start closed");
+    }
+    runtime.segment = opened.segment;
+    runtime.process = {opened.segment.clock(), static_cast<std::uint32_t>(getpid()), log_observer()};
+    runtime.epoch = opened.segment.header->epoch.fetch_add(1, std::memory_order_seq_cst) + 1;
+    return true;
+}
+
+}  // namespace
+
+shm::InFlight in_flight(const Breaker& breaker) noexcept {
+    if (runtime.column == shm::kNoColumn) return {};
+    shm::Atomic32* const row = runtime.segment.row(breaker.index);
+    const auto used = runtime.segment.header->columns_used.load(std::memory_order_seq_cst);
+    return {row + runtime.column, row, static_cast<std::uint32_t>(used)};
+}
+
+extern "C" {
+
+int cb_on_pre_config(apr_pool_t*, apr_pool_t*, apr_pool_t*) noexcept {
+    runtime = Runtime{};
+    const char* const missing = resolve_proxy_api();
+    if (missing == nullptr) {
+        // Hooks of mod_proxy can only be joined now that it is loaded; httpd sorts all hooks again after this one.
+        register_select_hook();
+        register_call_hooks();
+        return OK;
+    }
+    ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_ERR, 0, nullptr,
+                 strcmp(missing, "proxy_module") == 0
+                     ? "mod_circuitbreaker needs mod_proxy, which is not loaded: add \"LoadModule proxy_module "
+                       "modules/mod_proxy.so\" (on Debian: a2enmod proxy)"
+                     : "mod_circuitbreaker needs httpd 2.4.71 or newer: its mod_proxy lacks a function");
+    return HTTP_INTERNAL_SERVER_ERROR;
+}
+
+int cb_on_check_config(apr_pool_t*, apr_pool_t*, apr_pool_t* ptemp, server_rec* s) noexcept {
+    if (has_balancers(s)) {
+        if (ap_find_linked_module("mod_proxy_balancer.c") == nullptr) {
+            if (!is_second_reading()) {
+                ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_WARNING, 0, s,
+                             "mod_circuitbreaker: balancers are configured, but mod_proxy_balancer is not loaded: only "
+                             "workers without a balancer can be used. Add \"LoadModule proxy_balancer_module "
+                             "modules/mod_proxy_balancer.so\"");
+            }
+        } else if (ap_lookup_provider(AP_SLOTMEM_PROVIDER_GROUP, "shm", AP_SLOTMEM_PROVIDER_VERSION) == nullptr) {
+            ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_ERR, 0, s,
+                         "mod_circuitbreaker: mod_proxy_balancer needs mod_slotmem_shm, which is not loaded: add "
+                         "\"LoadModule slotmem_shm_module modules/mod_slotmem_shm.so\"");
+            return HTTP_INTERNAL_SERVER_ERROR;
+        }
+    }
+    if (!report_contradictions(ptemp, s)) return HTTP_INTERNAL_SERVER_ERROR;
+    if (!is_second_reading()) warn_of_members_without(ptemp, s);
+    return OK;
+}
+
+int cb_on_post_config(apr_pool_t* pconf, apr_pool_t*, apr_pool_t* ptemp, server_rec* s) noexcept {
+    if (ap_state_query(AP_SQ_MAIN_STATE) == AP_SQ_MS_CREATE_PRE_CONFIG) return OK;  // the first of two readings
+    runtime.server = s;
+    const std::uint32_t members = count_members(ptemp, s);
+    if (members == 0 && !shm::existing_segment(s->process->pool).is_valid()) return OK;
+    if (!open_shared_state(s, members)) return HTTP_INTERNAL_SERVER_ERROR;
+    std::uint32_t without = 0;
+    runtime.registry = Registry::build(pconf, ptemp, s, runtime.segment, runtime.epoch, without);
+    if (without > 0) {
+        ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_WARNING, 0, s,
+                     "mod_circuitbreaker: %u member(s) run without a breaker: the table of %u slots is full. Stop and start "
+                     "httpd to make it larger (a restart keeps the table)",
+                     without, runtime.segment.header->capacity);
+    }
+    shm::free_unused(runtime.segment, runtime.process.pid);
+    if (members == 0) runtime.registry = nullptr;
+    return OK;
+}
+
+void cb_on_child_init(apr_pool_t*, server_rec*) noexcept {
+    if (!runtime.segment.is_valid()) return;
+    runtime.process.pid = static_cast<std::uint32_t>(getpid());
+    bool is_stale = false;
+    runtime.column = shm::register_child(runtime.segment, runtime.process.pid, runtime.epoch, is_stale);
+    if (is_stale && runtime.registry != nullptr) runtime.registry->forget_slots();
+}
+
+void cb_on_child_status(server_rec*, pid_t pid, ap_generation_t, int, mpm_child_status state) noexcept {
+    if (state != MPM_CHILD_EXITED || !runtime.segment.is_valid()) return;
+    shm::child_exited(runtime.segment, runtime.process, static_cast<std::uint32_t>(pid), policy_of_slot, nullptr);
+}
+
+int cb_on_monitor(apr_pool_t*, server_rec*) noexcept {
+    if (!runtime.segment.is_valid()) return DECLINED;
+    shm::free_unused(runtime.segment, runtime.process.pid);
+    report_gaps();
+    return DECLINED;
+}
+
+}  // extern "C"
+
+}  // namespace cb::httpd

@@ -1,0 +1,45 @@
+// The members that a request must not be given to.
+//
+// Purpose: asks every breaker of a balancer once, and shows mod_proxy a balancer in which the refused members look
+// stopped: copies of their records in the request's pool, with IN_ERROR|STOPPED set (DESIGN 4.2).
+// Thread safety: belongs to one request.
+// Invariants: allocates only if something is hidden; each member is asked once, so a request has one draw of a ramp.
+#ifndef CIRCUITBREAKER_HTTPD_MASK_HPP
+#define CIRCUITBREAKER_HTTPD_MASK_HPP
+
+#include "request.hpp"
+
+namespace cb::httpd {
+
+class Mask {
+  public:
+    explicit Mask(const RequestState& state) noexcept;
+
+    void hide(const proxy_worker& worker, shm::Refusal refusal) noexcept;
+    [[nodiscard]] bool is_empty() const noexcept { return hidden_ == nullptr; }
+    /// No member is left that mod_proxy could use, and at least one only because of us.
+    [[nodiscard]] bool hides_all_usable() const noexcept;
+    /// Makes `view`, a copy of the balancer, show the hidden members as stopped.
+    [[nodiscard]] proxy_balancer* apply(proxy_balancer& view) const noexcept;
+
+    [[nodiscard]] int count() const noexcept { return count_; }
+    [[nodiscard]] const proxy_worker* member(int i) const noexcept { return workers_[i]; }
+    /// Why member i is hidden by its breaker; none if it isn't, or was only tried before.
+    [[nodiscard]] shm::Refusal refusal(int i) const noexcept;
+
+  private:
+    struct Hidden {
+        bool is_hidden;
+        shm::Refusal refusal;
+    };
+    void hide_at(int i, shm::Refusal refusal) noexcept;
+
+    apr_pool_t* pool_;
+    proxy_worker** workers_;
+    int count_;
+    Hidden* hidden_ = nullptr;  // [count_], once something is hidden
+};
+
+}  // namespace cb::httpd
+
+#endif

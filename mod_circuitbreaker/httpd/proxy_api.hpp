@@ -1,0 +1,43 @@
+// mod_proxy's functions, found by name once all modules are loaded.
+//
+// Purpose: a plain reference would tie the load order (Debian loads modules in alphabetical order, "circuitbreaker"
+// before "proxy") and would turn a missing mod_proxy into a linker's message. So they are looked up in pre_config.
+// Thread safety: written in pre_config only, read-only afterwards.
+#ifndef CIRCUITBREAKER_HTTPD_PROXY_API_HPP
+#define CIRCUITBREAKER_HTTPD_PROXY_API_HPP
+
+#include "httpd_api.hpp"
+
+namespace cb::httpd {
+
+struct ProxyApi {
+    module* proxy_module;
+    decltype(&::ap_proxy_get_balancer) get_balancer;
+    decltype(&::ap_proxy_get_worker_ex) get_worker_ex;
+    decltype(&::ap_proxy_sync_balancer) sync_balancer;
+    decltype(&::ap_proxy_initialize_worker) initialize_worker;
+    decltype(&::ap_proxy_de_socketfy) de_socketfy;
+    decltype(&::ap_proxy_port_of_scheme) port_of_scheme;
+    decltype(&::proxy_hook_pre_request) hook_pre_request;
+    decltype(&::proxy_hook_scheme_handler) hook_scheme_handler;
+    decltype(&::proxy_run_pre_request) run_pre_request;
+    decltype(&::proxy_run_scheme_handler) run_scheme_handler;
+};
+
+extern ProxyApi proxy;
+
+/// Looks all of them up. nullptr, or the name of what is missing.
+[[nodiscard]] const char* resolve_proxy_api() noexcept;
+
+[[nodiscard]] inline proxy_server_conf* proxy_conf(const server_rec* s) noexcept {
+    return static_cast<proxy_server_conf*>(ap_get_module_config(s->module_config, proxy.proxy_module));
+}
+
+/// Members of an array of pointers (balancer->workers) and of structs (conf->balancers, conf->workers).
+[[nodiscard]] inline proxy_worker** workers_of(const proxy_balancer& balancer) noexcept {
+    return reinterpret_cast<proxy_worker**>(balancer.workers->elts);
+}
+
+}  // namespace cb::httpd
+
+#endif

@@ -1,0 +1,27 @@
+// Refusals: 503 at once, with Retry-After and the reason in the environment.
+//
+// Purpose: DESIGN 6, "On a refusal"; and the count of what a breaker kept from its member.
+// Thread safety: each request on its own thread; counters are shared atomics.
+#ifndef CIRCUITBREAKER_HTTPD_REFUSE_HPP
+#define CIRCUITBREAKER_HTTPD_REFUSE_HPP
+
+#include "mask.hpp"
+
+namespace cb::httpd {
+
+/// Looks whether the breaker would let a request through, and counts it if not. In Observe: always Refusal::none.
+[[nodiscard]] shm::Refusal refusal_of(const Breaker& breaker, shm::Slot& slot) noexcept;
+/// Counts a refusal; in Observe as one that would have been.
+void count_refusal(const Breaker& breaker, shm::Slot& slot, shm::Refusal refusal) noexcept;
+
+/// Refuses a request for a balancer all of whose usable members are hidden: 503.
+int refuse(request_rec* r, const Mask& mask) noexcept;
+/// Refuses a request for a worker without a balancer: 503.
+int refuse_member(request_rec* r, const Breaker& breaker, const shm::Slot& slot, shm::Refusal refusal) noexcept;
+
+/// The reason as CIRCUIT_BREAKER_REJECTED and the metrics spell it.
+[[nodiscard]] const char* name(shm::Refusal refusal) noexcept;
+
+}  // namespace cb::httpd
+
+#endif

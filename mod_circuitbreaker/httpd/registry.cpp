@@ -1,0 +1,200 @@
+#include "registry.hpp"
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "policies.hpp"
+#include "runtime.hpp"
+
+namespace cb::httpd {
+namespace {
+
+std::uint32_t place_of(const void* key, std::uint32_t size) noexcept {
+    return static_cast<std::uint32_t>((reinterpret_cast<std::uintptr_t>(key) >> 4U) * 0x9E3779B97F4A7C15U >> 32U) &
+           (size - 1);
+}
+
+std::uint64_t address_hash(const server_rec* s) noexcept {
+    std::uint64_t hash = 0;
+    if (s->addrs != nullptr) {
+        hash = shm::hash_bytes(s->addrs->virthost, std::strlen(s->addrs->virthost), hash);
+        hash = shm::hash_bytes(&s->addrs->host_port, sizeof s->addrs->host_port, hash);
+    }
+    const char* const name = s->server_hostname != nullptr ? s->server_hostname : "";
+    hash = shm::hash_bytes(name, std::strlen(name), hash);
+    return shm::hash_bytes(&s->port, sizeof s->port, hash);
+}
+
+const char* vhost_name(apr_pool_t* p, const server_rec* s) noexcept {
+    const char* const name = s->server_hostname != nullptr ? s->server_hostname : "_default_";
+    return s->port != 0 ? apr_psprintf(p, "%s:%u", name, static_cast<unsigned>(s->port)) : name;
+}
+
+void fill(Breaker& breaker, apr_pool_t* p, const server_rec* main_server, const server_rec* server,
+          const proxy_balancer* balancer, const proxy_worker& worker, const core::Policy& policy) noexcept {
+    breaker.key = worker.s;
+    breaker.policy = policy;
+    breaker.name = *worker.s->uds_path != '\0'
+                       ? apr_pstrcat(p, "unix:", worker.s->uds_path, "|", worker.s->name_ex, nullptr)
+                       : apr_pstrdup(p, worker.s->name_ex);
+    breaker.balancer = balancer != nullptr ? apr_pstrdup(p, balancer->s->name) : "";
+    breaker.vhost = vhost_name(p, server);
+    breaker.is_final = !shm::make_identity(breaker.identity, vhost_hash(const_cast<server_rec*>(main_server), server),
+                                           breaker.balancer, worker.s->name_ex, worker.s->uds_path);
+}
+
+/// While a breaker acts, mod_proxy must not mark, retry or force the member (DESIGN 4.4). Other processes change other
+/// bits of the status meanwhile, hence the atomic access to httpd's plain field.
+void own_error_state(shm::Slot& slot, proxy_worker_shared& worker) noexcept {
+    const unsigned before = __atomic_fetch_or(&worker.status, PROXY_WORKER_IGNORE_ERRORS, __ATOMIC_SEQ_CST);
+    if ((before & PROXY_WORKER_IGNORE_ERRORS) == 0) slot.flags.fetch_or(shm::kOwnsIgnoreErrors);
+    __atomic_fetch_and(&worker.status, ~static_cast<unsigned>(PROXY_WORKER_IN_ERROR), __ATOMIC_SEQ_CST);
+}
+
+void disown_error_state(shm::Slot& slot, proxy_worker_shared& worker) noexcept {
+    if ((slot.flags.fetch_and(~shm::kOwnsIgnoreErrors) & shm::kOwnsIgnoreErrors) == 0) return;
+    __atomic_fetch_and(&worker.status, ~static_cast<unsigned>(PROXY_WORKER_IGNORE_ERRORS), __ATOMIC_SEQ_CST);
+}
+
+}  // namespace
+
+std::uint64_t vhost_hash(server_rec* main_server, const server_rec* server) noexcept {
+    const std::uint64_t hash = address_hash(server);
+    std::uint64_t twins_before = 0;  // same address, same name: kept apart by their order
+    for (const server_rec* s = main_server; s != nullptr && s != server; s = s->next) {
+        if (address_hash(s) == hash) ++twins_before;
+    }
+    return hash + twins_before;
+}
+
+std::uint32_t count_members(apr_pool_t* ptemp, server_rec* main_server) noexcept {
+    std::uint32_t count = 0;
+    const proxy_balancer* last = nullptr;
+    for_each_member(main_server, [&](server_rec* s, proxy_balancer* balancer, proxy_worker& worker) noexcept {
+        if (!can_have_breaker(worker)) return;
+        if (settings_of(ptemp, s, balancer, worker).policy.mode == core::Mode::off) return;
+        ++count;
+        if (balancer != nullptr && balancer != last) count += static_cast<std::uint32_t>(balancer->growth);
+        last = balancer;
+    });
+    return count;
+}
+
+Registry* Registry::build(apr_pool_t* pconf, apr_pool_t* ptemp, server_rec* main_server, const shm::Segment& segment,
+                          std::uint64_t epoch, std::uint32_t& without) noexcept {
+    auto* const registry = new (apr_pcalloc(pconf, sizeof(Registry))) Registry();
+    std::uint32_t members = 0;
+    for_each_member(main_server, [&](server_rec*, proxy_balancer* balancer, proxy_worker&) noexcept {
+        members += 1 + (balancer != nullptr ? static_cast<std::uint32_t>(balancer->growth) : 0);
+    });
+    registry->size_ = 16;
+    while (registry->size_ < 4 * members) registry->size_ *= 2;
+    registry->capacity_ = segment.header->capacity;
+    registry->main_server_ = main_server;
+    registry->epoch_ = epoch;
+    registry->table_ = static_cast<std::atomic<Breaker*>*>(apr_pcalloc(pconf, registry->size_ * sizeof(void*)));
+    registry->by_index_ = static_cast<std::atomic<Breaker*>*>(apr_pcalloc(pconf, registry->capacity_ * sizeof(void*)));
+    without = 0;
+    for_each_member(main_server, [&](server_rec* s, proxy_balancer* balancer, proxy_worker& worker) noexcept {
+        if (!can_have_breaker(worker)) return;
+        auto* const breaker = new (apr_pcalloc(pconf, sizeof(Breaker))) Breaker();
+        const core::Policy policy = settings_of(ptemp, s, balancer, worker).policy;
+        fill(*breaker, pconf, main_server, s, balancer, worker, policy);
+        if (policy.mode == core::Mode::off) breaker->is_final = true;  // known, so that no child asks again
+        if (policy.mode != core::Mode::off && !registry->bind(*breaker, *worker.s)) ++without;
+        std::uint32_t index = 0;
+        if (policy.mode != core::Mode::on && shm::find(segment, breaker->identity, index)) {
+            disown_error_state(segment.slots[index], *worker.s);
+        }
+        registry->insert(breaker);
+    });
+    return registry;
+}
+
+bool Registry::bind(Breaker& breaker, proxy_worker_shared& worker) noexcept {
+    if (breaker.is_final) return false;
+    std::uint32_t index = 0;
+    const shm::BindResult result =
+        shm::bind(runtime.segment, breaker.identity, epoch_, runtime.process.pid, index);
+    if (result == shm::BindResult::full) breaker.is_final = true;
+    if (result != shm::BindResult::bound) return false;
+    breaker.index = index;
+    shm::Slot& slot = runtime.segment.slots[index];
+    shm::set_shape(slot, breaker.policy, runtime.process);
+    by_index_[index].store(&breaker, std::memory_order_release);
+    if (breaker.is_enforcing()) own_error_state(slot, worker);
+    breaker.slot.store(&slot, std::memory_order_release);
+    return true;
+}
+
+Breaker* Registry::find_key(const proxy_worker_shared* key) const noexcept {
+    for (std::uint32_t i = place_of(key, size_), n = 0; n < size_; i = (i + 1) & (size_ - 1), ++n) {
+        Breaker* const breaker = table_[i].load(std::memory_order_acquire);
+        if (breaker == nullptr || breaker->key == key) return breaker;
+    }
+    return nullptr;
+}
+
+bool Registry::insert(Breaker* breaker) noexcept {
+    for (std::uint32_t i = place_of(breaker->key, size_), n = 0; n < size_; i = (i + 1) & (size_ - 1), ++n) {
+        Breaker* seen = nullptr;
+        // Release: who finds the breaker finds it filled in.
+        if (table_[i].compare_exchange_strong(seen, breaker, std::memory_order_acq_rel)) return true;
+        if (seen->key == breaker->key) return false;  // another thread was faster
+    }
+    return false;
+}
+
+Breaker* Registry::find(const proxy_worker& worker) noexcept {
+    Breaker* breaker = find_key(worker.s);
+    if (breaker == nullptr) breaker = adopt(worker);
+    if (breaker == nullptr) return nullptr;
+    if (breaker->slot.load(std::memory_order_acquire) == nullptr && 
+        (breaker->is_final || !bind(*breaker, *worker.s))) {
+        return nullptr;
+    }
+    return breaker;
+}
+
+/// A member that was added at run time (balancer-manager, BalancerGrowth). Rare, and never freed: at most one for each
+/// slot of growth in each child.
+Breaker* Registry::adopt(const proxy_worker& worker) noexcept {
+    if (worker.balancer == nullptr || !can_have_breaker(worker)) return nullptr;
+    const server_rec* server = nullptr;
+    for_each_member(main_server_, [&](server_rec* s, proxy_balancer* balancer, proxy_worker&) noexcept {
+        if (balancer != nullptr && balancer->workers == worker.balancer->workers) server = s;
+    });
+    if (server == nullptr) return nullptr;
+    apr_pool_t* scratch = nullptr;
+    if (apr_pool_create(&scratch, nullptr) != APR_SUCCESS) return nullptr;
+    const core::Policy policy = settings_of(scratch, server, worker.balancer, worker).policy;
+    void* const memory = std::calloc(1, sizeof(Breaker));
+    apr_pool_t* names = nullptr;
+    if (memory == nullptr || apr_pool_create(&names, nullptr) != APR_SUCCESS) {
+        std::free(memory);
+        apr_pool_destroy(scratch);
+        return nullptr;
+    }
+    auto* const breaker = new (memory) Breaker();
+    fill(*breaker, names, main_server_, server, worker.balancer, worker, policy);
+    if (policy.mode == core::Mode::off) breaker->is_final = true;
+    apr_pool_destroy(scratch);
+    if (!insert(breaker)) {
+        apr_pool_destroy(names);
+        std::free(memory);
+        return find_key(worker.s);
+    }
+    return breaker;
+}
+
+void Registry::forget_slots() noexcept {
+    for (std::uint32_t i = 0; i < size_; ++i) {
+        Breaker* const breaker = table_[i].load(std::memory_order_relaxed);
+        if (breaker == nullptr) continue;
+        breaker->slot.store(nullptr, std::memory_order_relaxed);
+        breaker->is_final = true;
+    }
+}
+
+}  // namespace cb::httpd

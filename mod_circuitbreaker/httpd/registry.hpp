@@ -1,0 +1,71 @@
+// The breakers of this process: from mod_proxy's worker to policy and shared slot.
+//
+// Purpose: built by the parent in post_config, inherited by every child, completed in a child for members that are added
+// at run time. Keyed by `proxy_worker_shared`, which virtual hosts that inherit a balancer share.
+// Thread safety: find() from any thread, lock-free. build() in post_config, adopt_child() in child_init.
+// Invariants: a Breaker is never freed or changed while requests run, except that `slot` of a busy one may be filled in.
+#ifndef CIRCUITBREAKER_HTTPD_REGISTRY_HPP
+#define CIRCUITBREAKER_HTTPD_REGISTRY_HPP
+
+#include <atomic>
+
+#include "proxy_api.hpp"
+#include "settings.hpp"
+#include "shm/table.hpp"
+
+namespace cb::httpd {
+
+struct Breaker {
+    const proxy_worker_shared* key;
+    core::Policy policy;
+    const char* name;      // as mod_proxy shows it, with its socket path
+    const char* balancer;  // "" for a worker without one
+    const char* vhost;     // name:port of the server that defines it
+    shm::Identity identity;
+    std::atomic<shm::Slot*> slot;  // nullptr: runs without a breaker (table full, or being claimed by another process)
+    std::uint32_t index;
+    bool is_final;  // no use trying to bind again
+
+    [[nodiscard]] bool is_enforcing() const noexcept { return policy.mode == core::Mode::on; }
+};
+
+class Registry {
+  public:
+    /// Every member whose breaker is not Off gets its slot. Returns their number; `without` counts those that got none.
+    static Registry* build(apr_pool_t* pconf, apr_pool_t* ptemp, server_rec* main_server, const shm::Segment& segment,
+                           std::uint64_t epoch, std::uint32_t& without) noexcept;
+
+    /// The breaker of a worker, with its slot; nullptr if it has none.
+    [[nodiscard]] Breaker* find(const proxy_worker& worker) noexcept;
+
+    /// The breaker whose slot has this index, or nullptr.
+    [[nodiscard]] const Breaker* at(std::uint32_t index) const noexcept {
+        return index < capacity_ ? by_index_[index].load(std::memory_order_acquire) : nullptr;
+    }
+
+    /// In a child whose slots may have been freed meanwhile: it runs without breakers.
+    void forget_slots() noexcept;
+
+  private:
+    Breaker* find_key(const proxy_worker_shared* key) const noexcept;
+    bool insert(Breaker* breaker) noexcept;
+    Breaker* adopt(const proxy_worker& worker) noexcept;
+    bool bind(Breaker& breaker, proxy_worker_shared& worker) noexcept;
+
+    std::atomic<Breaker*>* table_;
+    std::atomic<Breaker*>* by_index_;
+    std::uint32_t size_;  // a power of two
+    std::uint32_t capacity_;
+    server_rec* main_server_;
+    std::uint64_t epoch_;
+};
+
+/// Members and room for those that may be added at run time, of all breakers that are not Off.
+[[nodiscard]] std::uint32_t count_members(apr_pool_t* ptemp, server_rec* main_server) noexcept;
+
+/// The vhost part of a member's identity: its first address and ServerName, the same over restarts and reordering.
+[[nodiscard]] std::uint64_t vhost_hash(server_rec* main_server, const server_rec* server) noexcept;
+
+}  // namespace cb::httpd
+
+#endif

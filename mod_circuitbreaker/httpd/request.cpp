@@ -1,0 +1,38 @@
+#include "request.hpp"
+
+#include <new>
+
+#include "call.hpp"
+
+namespace cb::httpd {
+
+RequestState* request_state(request_rec* r, bool is_wanted) noexcept {
+    auto* state = static_cast<RequestState*>(ap_get_module_config(r->request_config, &circuitbreaker_module));
+    if (state != nullptr || !is_wanted) return state;
+    state = new (apr_palloc(r->pool, sizeof(RequestState))) RequestState();
+    state->r = r;
+    ap_set_module_config(r->request_config, &circuitbreaker_module, state);
+    apr_pool_cleanup_register(r->pool, state, abandon_call, apr_pool_cleanup_null);
+    return state;
+}
+
+core::Millis settle_time(const request_rec* r, const Breaker& breaker) noexcept {
+    const DirConfig* const dir = dir_config(r->per_dir_config);
+    return dir != nullptr && dir->request.has(Directive::settle) ? dir->request.policy.settle : breaker.policy.settle;
+}
+
+core::Millis member_timeout(const request_rec* r, const proxy_worker& worker) noexcept {
+    const proxy_server_conf* const conf = proxy_conf(r->server);
+    const apr_interval_time_t timeout = worker.s->timeout_set != 0 ? worker.s->timeout
+                                        : conf->timeout_set != 0   ? conf->timeout
+                                                                   : r->server->timeout;
+    return static_cast<core::Millis>(timeout / 1000);
+}
+
+bool wants_retry_after(const request_rec* r, const Breaker& breaker) noexcept {
+    const DirConfig* const dir = dir_config(r->per_dir_config);
+    return dir != nullptr && dir->request.has(Directive::retry_after) ? dir->request.policy.retry_after
+                                                                      : breaker.policy.retry_after;
+}
+
+}  // namespace cb::httpd

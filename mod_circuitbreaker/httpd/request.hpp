@@ -1,0 +1,59 @@
+// What we keep of one request: the choice of a member and the call that is being made.
+//
+// Purpose: shared by select, call, judge and refuse; lives in the request's pool.
+// Thread safety: belongs to the thread that handles the request.
+// Invariants: at most one permit at a time; a cleanup on the request's pool gives it back if nothing else did.
+#ifndef CIRCUITBREAKER_HTTPD_REQUEST_HPP
+#define CIRCUITBREAKER_HTTPD_REQUEST_HPP
+
+#include "registry.hpp"
+#include "shm/member.hpp"
+
+namespace cb::httpd {
+
+/// One call to one member, as far as it has been seen (DESIGN 4.5 to 4.8).
+struct Call {
+    Breaker* breaker = nullptr;  // nullptr: nothing to watch
+    shm::Slot* slot = nullptr;
+    proxy_worker* worker = nullptr;
+    shm::Permit permit;  // kind none: made without asking (Observe)
+    ap_filter_t* response_filter = nullptr;
+    core::Millis started = 0;
+    core::Millis sent_at = 0;
+    core::Millis first_byte_at = 0;
+    core::Millis headers_at = 0;
+    apr_status_t read_status = APR_SUCCESS;  // how reading from the backend ended, before there was an answer
+    int status = 0;
+    bool is_http = false;         // create_req tells "sent", the backend filter "bytes came"
+    bool is_sent = false;
+    bool is_kept_alive = false;   // the connection had served a request before
+    bool has_bytes = false;
+    bool is_answering = false;    // something was passed towards the client
+    bool has_headers = false;
+    bool is_broken_off = false;   // an error bucket was passed
+    bool is_finished = false;     // verdict given, permit back
+};
+
+struct RequestState {
+    request_rec* r = nullptr;
+    proxy_server_conf* conf = nullptr;
+    proxy_balancer* balancer = nullptr;  // the real one; nullptr for a worker without
+    const char* balancer_url = nullptr;  // *url before a member was chosen
+    proxy_worker** tried = nullptr;      // members that have had this request, or refused it when asked
+    int tried_count = 0;
+    bool is_nested = false;              // we are running mod_proxy's own hook
+    Call call;
+};
+
+/// The state of this request; made when asked for first. nullptr if `is_wanted` is false and there is none.
+[[nodiscard]] RequestState* request_state(request_rec* r, bool is_wanted) noexcept;
+
+/// The policy's value unless a <Location>, <Directory>, <Files> or <If> of this request says otherwise.
+[[nodiscard]] core::Millis settle_time(const request_rec* r, const Breaker& breaker) noexcept;
+/// Time that mod_proxy gives a silent member before it gives up (`timeout=`, ProxyTimeout, Timeout), ms.
+[[nodiscard]] core::Millis member_timeout(const request_rec* r, const proxy_worker& worker) noexcept;
+[[nodiscard]] bool wants_retry_after(const request_rec* r, const Breaker& breaker) noexcept;
+
+}  // namespace cb::httpd
+
+#endif

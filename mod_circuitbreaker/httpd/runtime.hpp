@@ -1,0 +1,32 @@
+// What this process knows beyond its configuration: the segment, who it is, and its breakers.
+//
+// Purpose: the one place of mutable process-wide state.
+// Thread safety: written in pre_config, post_config and child_init (one thread), read-only while requests run.
+// Invariants: reset in pre_config (values of an earlier configuration must not live on: the pools they point to are gone).
+#ifndef CIRCUITBREAKER_HTTPD_RUNTIME_HPP
+#define CIRCUITBREAKER_HTTPD_RUNTIME_HPP
+
+#include "registry.hpp"
+
+namespace cb::httpd {
+
+struct Runtime {
+    Registry* registry = nullptr;  // nullptr: no breaker is configured, everything is left to mod_proxy
+    shm::Segment segment;
+    shm::Process process;
+    std::uint32_t column = shm::kNoColumn;
+    std::uint64_t epoch = 0;
+    server_rec* server = nullptr;
+};
+
+extern Runtime runtime;
+
+/// The cells of calls in flight to a member, as this process uses them.
+[[nodiscard]] shm::InFlight in_flight(const Breaker& breaker) noexcept;
+
+/// Logs what the breakers do (events.cpp).
+[[nodiscard]] shm::Observer* log_observer() noexcept;
+
+}  // namespace cb::httpd
+
+#endif

@@ -1,0 +1,157 @@
+#include "select.hpp"
+
+#include "call.hpp"
+#include "mask.hpp"
+#include "refuse.hpp"
+#include "runtime.hpp"
+
+namespace cb::httpd {
+namespace {
+
+using core::Decision;
+
+/// Marks the request for the backend's environment, logs and conditions (DESIGN 6, marks).
+void mark_request(request_rec* r, const Breaker& breaker, const shm::Slot& slot, bool is_probe) noexcept {
+    const core::State state = core::state_of(slot.word.load(std::memory_order_relaxed));
+    apr_table_setn(r->subprocess_env, "CIRCUIT_BREAKER_STATE", core::name(state).data());
+    apr_table_setn(r->subprocess_env, "CIRCUIT_BREAKER_MEMBER", breaker.name);
+    if (is_probe) {
+        apr_table_setn(r->subprocess_env, "CIRCUIT_BREAKER_PROBE", "1");
+    } else {
+        apr_table_unset(r->subprocess_env, "CIRCUIT_BREAKER_PROBE");
+    }
+}
+
+/// Takes the permit for a call to `worker`. Refusal::none if it may be made (with or without a breaker).
+shm::Refusal take_permit(RequestState& state, proxy_worker& worker) noexcept {
+    state.call = Call{};
+    Breaker* const breaker = runtime.registry->find(worker);
+    if (breaker == nullptr) return shm::Refusal::none;
+    shm::Slot& slot = *breaker->slot.load(std::memory_order_acquire);
+    const shm::Admission admission = shm::admit(slot, breaker->policy, runtime.process, in_flight(*breaker), true,
+                                                lease_span(state.r, *breaker, worker));
+    if (admission.refusal != shm::Refusal::none) {
+        if (breaker->is_enforcing()) return admission.refusal;
+        count_refusal(*breaker, slot, admission.refusal);
+    }
+    begin_call(state, *breaker, slot, worker, admission.permit);
+    mark_request(state.r, *breaker, slot, admission.permit.kind == shm::PermitKind::probe);
+    return shm::Refusal::none;
+}
+
+void note_tried(RequestState& state, proxy_worker* worker) noexcept {
+    if (state.tried == nullptr) {
+        // Members may be added while we choose; there are never more than this.
+        const auto room = static_cast<apr_size_t>(state.balancer->max_workers + state.balancer->workers->nelts + 1);
+        state.tried = static_cast<proxy_worker**>(apr_palloc(state.r->pool, room * sizeof(proxy_worker*)));
+    }
+    state.tried[state.tried_count++] = worker;
+}
+
+/// Lets mod_proxy choose until a permit could be taken. Each round has one member less, so it ends.
+int choose(RequestState& state, Mask& mask, proxy_worker** worker, proxy_balancer** balancer, char** url) noexcept {
+    for (;;) {
+        if (mask.hides_all_usable()) {
+            *worker = nullptr;
+            return refuse(state.r, mask);
+        }
+        proxy_balancer view = *state.balancer;
+        *balancer = mask.is_empty() ? state.balancer : mask.apply(view);
+        *worker = nullptr;
+        state.is_nested = true;
+        const int rv = proxy.run_pre_request(worker, balancer, state.r, state.conf, url);
+        state.is_nested = false;
+        *balancer = state.balancer;
+        if (rv != OK || *worker == nullptr) {
+            // nofailover: the session's own member is out, and nothing else will do.
+            if (rv == HTTP_SERVICE_UNAVAILABLE && !mask.is_empty()) return refuse(state.r, mask);
+            return rv;
+        }
+        const shm::Refusal refusal = take_permit(state, **worker);
+        if (refusal == shm::Refusal::none) return OK;
+        // Another process was faster: without this member, then, and from the URL that we were given.
+        mask.hide(**worker, refusal);
+        *url = apr_pstrdup(state.r->pool, state.balancer_url);
+    }
+}
+
+bool names_balancer(const char* url) noexcept { return ap_cstr_casecmpn(url, BALANCER_PREFIX, sizeof(BALANCER_PREFIX) - 1) == 0; }
+
+/// A worker without a balancer: mod_proxy looks it up after the hooks, so we do it here.
+int admit_plain_worker(RequestState& state, proxy_worker** worker, proxy_balancer** balancer, char** url) noexcept {
+    state.is_nested = true;
+    const int rv = proxy.run_pre_request(worker, balancer, state.r, state.conf, url);
+    state.is_nested = false;
+    if (rv != DECLINED || *balancer != nullptr) return rv;
+    *worker = proxy.get_worker_ex(state.r->pool, nullptr, state.conf, *url, AP_PROXY_WORKER_NO_UDS);
+    if (*worker == nullptr) return DECLINED;  // the generic worker, or none: mod_proxy's business
+    Breaker* const breaker = runtime.registry->find(**worker);
+    if (breaker == nullptr) return OK;
+    shm::Slot& slot = *breaker->slot.load(std::memory_order_acquire);
+    shm::Refusal refusal = refusal_of(*breaker, slot);
+    if (refusal == shm::Refusal::none) {
+        refusal = take_permit(state, **worker);
+        if (refusal == shm::Refusal::none) return OK;
+        count_refusal(*breaker, slot, refusal);
+    }
+    *worker = nullptr;
+    return refuse_member(state.r, *breaker, slot, refusal);
+}
+
+bool has_breaker(const proxy_balancer& balancer) noexcept {
+    for (int i = 0; i < balancer.workers->nelts; ++i) {
+        const proxy_worker* const worker = workers_of(balancer)[i];
+        if (worker != nullptr && runtime.registry->find(*worker) != nullptr) return true;
+    }
+    return false;
+}
+
+/// Takes over members that were added at run time, as mod_proxy does, before the list is looked at.
+void sync(proxy_balancer* balancer, request_rec* r, proxy_server_conf* conf) noexcept {
+    if (balancer->s->wupdated <= balancer->wupdated) return;
+    if (PROXY_THREAD_LOCK(balancer) != APR_SUCCESS) return;
+    proxy.sync_balancer(balancer, r->server, conf);
+    PROXY_THREAD_UNLOCK(balancer);
+}
+
+extern "C" int on_pre_request(proxy_worker** worker, proxy_balancer** balancer, request_rec* r, proxy_server_conf* conf,
+                              char** url) noexcept {
+    if (runtime.registry == nullptr || r->proxyreq != PROXYREQ_REVERSE) return DECLINED;
+    RequestState& state = *request_state(r, true);
+    if (state.is_nested) return DECLINED;
+    close_call(state);  // Observe: mod_proxy comes again for its own failover
+    state.conf = conf;
+    proxy_balancer* chosen = *balancer;
+    if (chosen == nullptr && names_balancer(*url)) {
+        chosen = proxy.get_balancer(r->pool, conf, *url, 1);
+        if (chosen == nullptr) return DECLINED;
+    }
+    if (chosen == nullptr) {
+        state.balancer = nullptr;
+        return admit_plain_worker(state, worker, balancer, url);
+    }
+    sync(chosen, r, conf);
+    if (!has_breaker(*chosen)) return DECLINED;
+    state.balancer = chosen;
+    state.balancer_url = *url;
+    Mask mask(state);
+    return choose(state, mask, worker, balancer, url);
+}
+
+}  // namespace
+
+int choose_another(RequestState& state, proxy_worker& failed, proxy_worker** worker, char** url) noexcept {
+    note_tried(state, &failed);
+    *url = apr_pstrdup(state.r->pool, state.balancer_url);
+    proxy_balancer* balancer = state.balancer;
+    sync(balancer, state.r, state.conf);
+    Mask mask(state);
+    if (mask.hides_all_usable()) return HTTP_SERVICE_UNAVAILABLE;
+    return choose(state, mask, worker, &balancer, url);
+}
+
+void register_select_hook() noexcept {
+    proxy.hook_pre_request(on_pre_request, nullptr, nullptr, APR_HOOK_REALLY_FIRST);
+}
+
+}  // namespace cb::httpd

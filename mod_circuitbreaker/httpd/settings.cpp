@@ -1,0 +1,68 @@
+#include "settings.hpp"
+
+#include <new>
+
+namespace cb::httpd {
+namespace {
+
+template <class T>
+T* made(apr_pool_t* p) noexcept {
+    static_assert(std::is_trivially_destructible_v<T>);
+    return new (apr_palloc(p, sizeof(T))) T();
+}
+
+}  // namespace
+
+void overlay(Settings& outer, const Settings& inner) noexcept {
+    const core::Policy& from = inner.policy;
+    core::Policy& to = outer.policy;
+    if (inner.has(Directive::mode)) to.mode = from.mode;
+    if (inner.has(Directive::window)) to.window = from.window;
+    if (inner.has(Directive::minimum_calls)) to.minimum_calls = from.minimum_calls;
+    if (inner.has(Directive::failure_rate)) to.failure_rate = from.failure_rate;
+    if (inner.has(Directive::consecutive_failures)) to.consecutive_failures = from.consecutive_failures;
+    if (inner.has(Directive::slow_call)) to.slow_call = from.slow_call;
+    if (inner.has(Directive::open_time)) to.open_time = from.open_time;
+    if (inner.has(Directive::max_open)) to.max_open = from.max_open;
+    if (inner.has(Directive::probes)) to.probes = from.probes;
+    if (inner.has(Directive::ramp_up)) to.ramp_up = from.ramp_up;
+    if (inner.has(Directive::settle)) to.settle = from.settle;
+    if (inner.has(Directive::retry_after)) to.retry_after = from.retry_after;
+    outer.set |= inner.set;
+    for (std::uint32_t i = 0; i < kDirectives; ++i) {
+        if (inner.where[i] != nullptr) outer.where[i] = inner.where[i];
+    }
+}
+
+Settings& server_settings(const server_rec* s) noexcept {
+    return *static_cast<Settings*>(ap_get_module_config(s->module_config, &circuitbreaker_module));
+}
+
+extern "C" {
+
+void* cb_create_server_config(apr_pool_t* p, server_rec*) noexcept {
+    return made<Settings>(p);
+}
+
+void* cb_merge_server_config(apr_pool_t* p, void* base, void* over) noexcept {
+    auto* merged = made<Settings>(p);
+    *merged = *static_cast<Settings*>(base);
+    overlay(*merged, *static_cast<Settings*>(over));
+    return merged;
+}
+
+void* cb_create_dir_config(apr_pool_t* p, char*) noexcept {
+    return made<DirConfig>(p);
+}
+
+void* cb_merge_dir_config(apr_pool_t* p, void* base, void* over) noexcept {
+    auto* merged = made<DirConfig>(p);
+    *merged = *static_cast<DirConfig*>(base);
+    overlay(merged->section, static_cast<DirConfig*>(over)->section);
+    overlay(merged->request, static_cast<DirConfig*>(over)->request);
+    return merged;
+}
+
+}  // extern "C"
+
+}  // namespace cb::httpd

@@ -1,0 +1,91 @@
+// What the directives of one section set, and how sections are laid over each other.
+//
+// Purpose: a Policy plus "which directive was set, and where", so that inner sections override outer ones directive by
+// directive and messages can name file and line.
+// Thread safety: written while the configuration is read, read-only afterwards.
+// Invariants: one Directive per directive name; every Directive has its line in overlay() (tests/guards checks both).
+#ifndef CIRCUITBREAKER_HTTPD_SETTINGS_HPP
+#define CIRCUITBREAKER_HTTPD_SETTINGS_HPP
+
+#include <cstdint>
+#include <type_traits>
+
+#include "core/policy.hpp"
+#include "httpd_api.hpp"
+
+namespace cb::httpd {
+
+enum class Directive : std::uint8_t {
+    mode,
+    window,
+    minimum_calls,
+    failure_rate,
+    consecutive_failures,
+    slow_call,
+    open_time,
+    max_open,
+    probes,
+    ramp_up,
+    settle,
+    retry_after,
+};
+inline constexpr std::uint32_t kDirectives = 12;
+
+/// The names as they stand in httpd.conf, in the order of Directive.
+inline constexpr const char* kDirectiveNames[kDirectives] = {
+    "CircuitBreaker",
+    "CircuitBreakerWindow",
+    "CircuitBreakerMinimumCalls",
+    "CircuitBreakerFailureRate",
+    "CircuitBreakerConsecutiveFailures",
+    "CircuitBreakerSlowCall",
+    "CircuitBreakerOpenTime",
+    "CircuitBreakerMaxOpen",
+    "CircuitBreakerProbes",
+    "CircuitBreakerRampUp",
+    "CircuitBreakerSettle",
+    "CircuitBreakerRetryAfter",
+};
+
+struct Settings {
+    core::Policy policy;
+    std::uint32_t set = 0;  // bits: 1 << Directive
+    const ap_directive_t* where[kDirectives] = {};
+
+    [[nodiscard]] bool has(Directive directive) const noexcept {
+        return (set & 1U << static_cast<std::uint32_t>(directive)) != 0;
+    }
+    void note(Directive directive, const ap_directive_t* at) noexcept {
+        set |= 1U << static_cast<std::uint32_t>(directive);
+        where[static_cast<std::uint32_t>(directive)] = at;
+    }
+};
+static_assert(std::is_trivially_destructible_v<Settings>);
+
+/// Lays what `inner` sets over `outer`.
+void overlay(Settings& outer, const Settings& inner) noexcept;
+
+/// The per-directory configuration. What a <Proxy> section sets makes a member's policy (policies.hpp); what Location,
+/// Directory, Files and If set is laid over it for a request. They are kept apart because mod_proxy's own walk applies
+/// <Proxy> sections by prefix, and sometimes not at all (DESIGN 4.9).
+struct DirConfig {
+    Settings section;
+    Settings request;
+};
+
+[[nodiscard]] Settings& server_settings(const server_rec* s) noexcept;
+/// nullptr where a section uses none of our directives.
+[[nodiscard]] inline DirConfig* dir_config(const ap_conf_vector_t* section) noexcept {
+    return static_cast<DirConfig*>(ap_get_module_config(section, &circuitbreaker_module));
+}
+
+extern "C" {
+void* cb_create_server_config(apr_pool_t* p, server_rec* s) noexcept;
+void* cb_merge_server_config(apr_pool_t* p, void* base, void* over) noexcept;
+void* cb_create_dir_config(apr_pool_t* p, char* dir) noexcept;
+void* cb_merge_dir_config(apr_pool_t* p, void* base, void* over) noexcept;
+}
+
+}  // namespace cb::httpd
+
+#endif

@@ -1,0 +1,43 @@
+// mod_circuitbreaker: a circuit breaker for every backend that mod_proxy talks to.
+//
+// The module record and the hooks; nothing else. Order:
+//   pre_config    any; mod_proxy's functions are looked up there, and its hooks joined (httpd sorts hooks again after it)
+//   check_config  any; needs only what was read
+//   post_config   last: mod_proxy_balancer must have moved its members into shared memory before
+//   child_init    any; uses nothing of other modules
+//   handler       middle; our handler name is nobody else's
+#include "httpd/call.hpp"
+#include "httpd/directives.hpp"
+#include "httpd/lifecycle.hpp"
+#include "httpd/settings.hpp"
+#include "httpd/status.hpp"
+
+namespace cb::httpd {
+namespace {
+
+extern "C" void register_hooks(apr_pool_t*) noexcept {
+    ap_hook_pre_config(cb_on_pre_config, nullptr, nullptr, APR_HOOK_MIDDLE);
+    ap_hook_check_config(cb_on_check_config, nullptr, nullptr, APR_HOOK_MIDDLE);
+    ap_hook_post_config(cb_on_post_config, nullptr, nullptr, APR_HOOK_LAST);
+    ap_hook_child_init(cb_on_child_init, nullptr, nullptr, APR_HOOK_MIDDLE);
+    ap_hook_child_status(cb_on_child_status, nullptr, nullptr, APR_HOOK_MIDDLE);
+    ap_hook_monitor(cb_on_monitor, nullptr, nullptr, APR_HOOK_MIDDLE);
+    ap_hook_handler(cb_on_status, nullptr, nullptr, APR_HOOK_MIDDLE);
+    register_call_filters();
+}
+
+}  // namespace
+}  // namespace cb::httpd
+
+extern "C" {
+module AP_MODULE_DECLARE_DATA circuitbreaker_module = {
+    STANDARD20_MODULE_STUFF,
+    cb::httpd::cb_create_dir_config,
+    cb::httpd::cb_merge_dir_config,
+    cb::httpd::cb_create_server_config,
+    cb::httpd::cb_merge_server_config,
+    cb::httpd::kDirectiveTable,
+    cb::httpd::register_hooks,
+    AP_MODULE_FLAG_NONE,
+};
+}

@@ -1,0 +1,54 @@
+#include "control.hpp"
+
+#include "step.hpp"
+#include "window.hpp"
+
+namespace cb::shm {
+
+#ifdef CB_TEST_STEPS
+void (*on_step)(const char* place) noexcept = nullptr;
+#endif
+
+namespace {
+
+void note_change(Slot& slot, std::uint64_t before_bits, const core::Step& step, const core::Event& event,
+                 const Process& process, core::Millis now) noexcept {
+    const core::Word before = core::unpack(before_bits);
+    const core::Word after = core::unpack(step.word);
+    if (step.transition) {
+        // Totals and times are for people: relaxed, and at most the update a killed child was in is lost.
+        const core::Millis since = slot.since.exchange(now, std::memory_order_relaxed);
+        const auto from = static_cast<std::size_t>(before.state);
+        if (now > since) slot.totals.state_ms[from].fetch_add(now - since, std::memory_order_relaxed);
+        slot.totals.transition[from][static_cast<std::size_t>(after.state)].fetch_add(1, std::memory_order_relaxed);
+        shm::step("change.won");
+        if (process.observer != nullptr) {
+            const std::uint32_t consecutive = before.consecutive + (event.kind == core::EventKind::result ? 1 : 0);
+            process.observer->on_change(slot, {before.state, after.state, step.reason, after.generation, after.level,
+                                               event.sums, consecutive, before, step.open_for});
+        }
+    }
+    // Release: who sees the report counted also sees that it was made.
+    if (after.generation != before.generation) slot.reports.fetch_add(1, std::memory_order_release);
+}
+
+}  // namespace
+
+core::Step apply(Slot& slot, core::Event event, const core::Policy& policy, const Process& process) noexcept {
+    // seq_cst throughout: the window, the leases and the intents are weighed against this word by other processes, and
+    // the protocols (tests/model) were checked on one total order.
+    std::uint64_t seen = slot.word.load(std::memory_order_seq_cst);
+    for (;;) {
+        const core::Millis now = process.clock.now();
+        if (event.kind == core::EventKind::result) event.sums = sum(slot.window, policy.window, event.generation, now);
+        const core::Step decided = core::next(seen, event, policy, now);
+        if (decided.word == seen) return decided;
+        step("control.cas");
+        if (!slot.word.compare_exchange_strong(seen, decided.word, std::memory_order_seq_cst)) continue;
+        note_change(slot, seen, decided, event, process, now);
+        if (decided.decision != core::Decision::again) return decided;
+        seen = slot.word.load(std::memory_order_seq_cst);
+    }
+}
+
+}  // namespace cb::shm

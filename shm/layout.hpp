@@ -1,0 +1,112 @@
+// Layout of the shared segment: what lies where, and nothing else.
+//
+//   Header | children[columns] | directory[capacity] | slots[capacity] | cells[capacity][columns]
+//
+// Purpose: records that every process of the server reads and writes through atomics. They hold indexes, never
+// pointers; an all-zero record is a valid one, so a fresh segment needs no initialisation beyond its header.
+// Thread safety: every field that changes after it was published is an atomic.
+// Invariants: lock-free 64-bit atomics; records start at multiples of 64; sizes are part of the header, so a
+// segment of another build is recognised and replaced.
+#ifndef CIRCUITBREAKER_SHM_LAYOUT_HPP
+#define CIRCUITBREAKER_SHM_LAYOUT_HPP
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "core/verdict.hpp"
+#include "core/word.hpp"
+
+namespace cb::shm {
+
+using Atomic64 = std::atomic<std::uint64_t>;
+using Atomic32 = std::atomic<std::uint32_t>;
+static_assert(Atomic64::is_always_lock_free && Atomic32::is_always_lock_free);
+static_assert(sizeof(Atomic64) == 8 && sizeof(Atomic32) == 4);
+
+inline constexpr std::size_t kLine = 64;
+inline constexpr std::uint64_t kMagic = 0x63627265616B6572U;  // "cbreaker"
+inline constexpr std::uint32_t kLayoutVersion = 1;
+inline constexpr std::uint32_t kLeases = 16;
+inline constexpr std::uint32_t kWindowWords = 257;
+inline constexpr std::uint32_t kPidBits = 22;  // Linux: PID_MAX_LIMIT is 2^22
+inline constexpr std::uint32_t kPidMask = (1U << kPidBits) - 1;
+
+struct alignas(kLine) Header {
+    std::uint64_t magic;
+    std::uint32_t version;
+    std::uint32_t header_size;
+    std::uint32_t slot_size;
+    std::uint32_t capacity;  // member slots
+    std::uint32_t columns;   // children that can be registered at once
+    std::uint32_t reserved;
+    std::uint64_t start_ns;  // CLOCK_MONOTONIC at creation
+    Atomic64 epoch;          // restarts of this server; children are forked in one of them
+    Atomic64 freed_epoch;    // slots not configured since this epoch may have been freed
+    Atomic64 columns_used;   // highest column ever registered + 1: bound of every sum over cells
+};
+static_assert(sizeof(Header) == kLine && alignof(Header) == kLine);
+
+/// A registered child: pid:22 | epoch:42; 0 is free.
+using ChildWord = Atomic64;
+
+/// Why a request was not let to a member.
+enum class Refusal : std::uint8_t { none, open, half_open, ramp, forced_open, max_concurrent };
+inline constexpr std::uint32_t kRefusals = 6;
+
+/// Plain relaxed counters: exact but for the one update that a killed child was in. They only ever grow.
+struct Totals {
+    Atomic64 calls;
+    Atomic64 verdict[core::kVerdicts];
+    Atomic64 outcome_class[core::kClasses];
+    Atomic64 status[5];  // 1xx..5xx
+    Atomic64 slow;
+    Atomic64 probes;
+    Atomic64 probes_lost;
+    Atomic64 late;        // results that came after the breaker had moved on
+    Atomic64 suppressed;  // trips that MaxOpen did not allow
+    Atomic64 failovers;   // calls sent on to another member after one to this member
+    Atomic64 refused[kRefusals];
+    Atomic64 would_refuse[kRefusals];  // Observe: let through all the same
+    Atomic64 transition[core::kStates][core::kStates];
+    Atomic64 state_ms[core::kStates];  // of completed stays; the present one is now - since
+};
+
+struct Identity {
+    static constexpr std::size_t kBalancer = 96;  // PROXY_BALANCER_MAX_NAME_SIZE
+    static constexpr std::size_t kName = 384;     // PROXY_WORKER_EXT_NAME_SIZE
+    static constexpr std::size_t kUdsPath = 96;   // PROXY_WORKER_MAX_NAME_SIZE
+    std::uint64_t vhost;                          // hash of the defining vhost's address and ServerName
+    char balancer[kBalancer];
+    char name[kName];
+    char uds_path[kUdsPath];
+};
+static_assert(std::is_trivially_copyable_v<Identity>);
+
+struct alignas(kLine) Slot {
+    // What every request reads, in one line.
+    Atomic64 word;        // the control word (core/word.hpp)
+    Atomic64 shape;       // of the window (window.hpp); 0: not set yet
+    Atomic64 since;       // ms, start of the present state
+    Atomic64 reports;     // changes of generation that were reported (modulo 2^20 the generation, unless a child died)
+    Atomic64 suppressed;  // generation + 1 in which a suppressed trip was last reported
+    Atomic64 intent;      // MaxOpen: pid:22 | sequence:42 of who is about to trip; 0: nobody
+    Atomic64 ramp_asked;  // requests that asked during a ramp
+    Atomic64 flags;       // kOwnsIgnoreErrors
+    Atomic64 lease[kLeases];
+    alignas(kLine) Atomic64 window[kWindowWords];
+    alignas(kLine) Totals totals;
+    Atomic64 epoch;                    // last epoch in which somebody bound this slot
+    alignas(kLine) Identity identity;  // immutable while the directory says ready
+};
+inline constexpr std::uint64_t kOwnsIgnoreErrors = 1;  // the member's `+I` was set by us
+
+static_assert(std::is_trivially_destructible_v<Slot>);
+static_assert(alignof(Slot) == kLine && sizeof(Slot) % kLine == 0);
+static_assert(sizeof(Slot) <= 8192, "DESIGN 10: at most 8 KiB a slot");
+static_assert(offsetof(Slot, lease) == kLine, "the hot words share one line");
+
+}  // namespace cb::shm
+
+#endif

@@ -1,0 +1,202 @@
+#include "member.hpp"
+
+#include "control.hpp"
+#include "step.hpp"
+#include "window.hpp"
+
+namespace cb::shm {
+namespace {
+
+using core::Decision;
+using core::Event;
+using core::EventKind;
+using core::Millis;
+using core::Policy;
+using core::State;
+using core::Verdict;
+
+constexpr auto kRelaxed = std::memory_order_relaxed;  // totals are read by people, one by one
+
+/// Uniform over 32 bits and evenly spread over any run of requests: multiples of the golden ratio.
+std::uint32_t ramp_draw(Slot& slot) noexcept {
+    return static_cast<std::uint32_t>(slot.ramp_asked.fetch_add(1, kRelaxed)) * 0x9E3779B9U;
+}
+
+bool is_over_limit(const Policy& policy, const InFlight& in_flight) noexcept {
+    if (policy.max_concurrent == 0 || in_flight.own == nullptr) return false;
+    std::uint64_t total = 0;
+    for (std::uint32_t i = 0; i < in_flight.columns; ++i) {
+        // Read after our own cell was counted up (seq_cst both): of two who enter at once at least one sees the other.
+        total += in_flight.row[i].load(std::memory_order_seq_cst);
+        step("cells.sum");
+    }
+    return total > policy.max_concurrent;
+}
+
+void leave(Permit& permit) noexcept {
+    if (permit.cell != nullptr) permit.cell->fetch_sub(1, std::memory_order_seq_cst);
+    permit = Permit{};
+}
+
+void count(Slot& slot, const Ending& ending) noexcept {
+    Totals& totals = slot.totals;
+    totals.calls.fetch_add(1, kRelaxed);
+    totals.verdict[static_cast<std::size_t>(ending.verdict)].fetch_add(1, kRelaxed);
+    const auto code = static_cast<std::uint32_t>(ending.outcome);
+    if (core::is_status(ending.outcome)) {
+        totals.status[code / 100 - 1].fetch_add(1, kRelaxed);
+    } else if (ending.outcome != core::Outcome::none) {
+        totals.outcome_class[code - static_cast<std::uint32_t>(core::Outcome::connect)].fetch_add(1, kRelaxed);
+    }
+    if (ending.slow) totals.slow.fetch_add(1, kRelaxed);
+}
+
+/// The result of an ordinary call: write the window, then weigh (DESIGN 2).
+void weigh(Slot& slot, const Policy& policy, const Process& process, const Permit& permit, const Ending& ending,
+           Peers peers) noexcept {
+    const std::uint64_t word = slot.word.load(std::memory_order_seq_cst);
+    const State state = core::state_of(word);
+    const Millis now = process.clock.now();
+    const bool is_late = core::generation_of(word) != permit.generation ||
+                         (state != State::closed && state != State::recovering) ||
+                         now - permit.taken_at > core::kMaxPermitAge ||
+                         slot.shape.load(std::memory_order_acquire) != shape_of(policy.window);
+    if (is_late) {
+        if (state != State::forced_closed) slot.totals.late.fetch_add(1, kRelaxed);
+        return;
+    }
+    if (ending.verdict == Verdict::ignore && !ending.slow) return;
+    const bool is_failure = ending.verdict != Verdict::success && ending.verdict != Verdict::ignore;
+    record(slot.window, policy.window, permit.generation, now,
+           {is_failure, policy.slow_call.threshold > 0, ending.slow});
+    step("result.recorded");
+    if (ending.verdict == Verdict::success && !ending.slow && core::is_quiet(word)) return;
+    Event event;
+    event.kind = EventKind::result;
+    event.verdict = ending.verdict;
+    event.slow = ending.slow;
+    event.generation = permit.generation;
+    event.draw = jitter_draw(&slot);
+    event.least_open_time = ending.least_open_time;
+    if (apply(slot, event, policy, process).decision == Decision::ask_max_open) {
+        trip_within_max_open(slot, event, policy, process, peers);
+    }
+}
+
+}  // namespace
+
+Refusal refusal_in(State state) noexcept {
+    switch (state) {
+        case State::half_open:
+            return Refusal::half_open;
+        case State::recovering:
+            return Refusal::ramp;
+        case State::forced_open:
+            return Refusal::forced_open;
+        default:
+            return Refusal::open;
+    }
+}
+
+Decision peek(Slot& slot, const Policy& policy, const Process& process) noexcept {
+    // Acquire: a permit is taken against the word afterwards; this only chooses whom to ask.
+    const std::uint64_t word = slot.word.load(std::memory_order_acquire);
+    const State state = core::state_of(word);
+    if (state == State::closed || state == State::forced_closed) return Decision::pass;
+    const Millis now = process.clock.now();
+    Event event;
+    if (state == State::recovering) event.draw = ramp_draw(slot);
+    Decision decision = core::next(word, event, policy, now).decision;
+    if (state == State::half_open && decision == Decision::refuse && expire_probes(slot, policy, process)) {
+        decision = core::next(slot.word.load(std::memory_order_acquire), event, policy, now).decision;
+    }
+    if (decision == Decision::again) decision = Decision::pass;  // the ramp is over; admit() carries that out
+    return decision;
+}
+
+Admission admit(Slot& slot, const Policy& policy, const Process& process, InFlight in_flight, bool may_probe,
+                Millis lease_span) noexcept {
+    Admission admission;
+    Permit permit;
+    if (in_flight.own != nullptr) {
+        in_flight.own->fetch_add(1, std::memory_order_seq_cst);  // before the sum: see is_over_limit
+        permit.cell = in_flight.own;
+        step("cells.added");
+        if (is_over_limit(policy, in_flight)) {
+            leave(permit);
+            admission.refusal = Refusal::max_concurrent;
+            return admission;
+        }
+    }
+    // The draw of a ramp was made in peek(); here it has been won.
+    std::uint64_t word = slot.word.load(std::memory_order_seq_cst);
+    State state = core::state_of(word);
+    Decision decision = Decision::pass;
+    if (state != State::closed && state != State::forced_closed) {
+        const core::Step taken = apply(slot, Event{}, policy, process);
+        decision = taken.decision;
+        word = taken.word;
+        state = core::state_of(word);
+    }
+    permit.kind = PermitKind::call;
+    permit.generation = core::generation_of(word);
+    if (decision == Decision::probe) {
+        Atomic32* const cell = permit.cell;
+        permit = may_probe ? take_probe(slot, policy, process, lease_span) : Permit{};
+        permit.cell = cell;
+        if (permit.kind == PermitKind::none) decision = Decision::refuse;
+    }
+    if (decision == Decision::refuse) {
+        leave(permit);
+        admission.refusal = refusal_in(state);
+        return admission;
+    }
+    if (permit.kind == PermitKind::probe) slot.totals.probes.fetch_add(1, kRelaxed);
+    if (permit.kind == PermitKind::call) permit.taken_at = process.clock.now();
+    admission.permit = permit;
+    return admission;
+}
+
+void finish(Slot& slot, const Policy& policy, const Process& process, Permit& permit, const Ending& ending,
+            Peers peers) noexcept {
+    count(slot, ending);
+    if (permit.kind == PermitKind::probe) {
+        settle_probe(slot, policy, process, permit, ending);
+    } else if (permit.kind == PermitKind::call) {
+        weigh(slot, policy, process, permit, ending, peers);
+    }
+    leave(permit);
+}
+
+void cancel(Slot& slot, const Policy& policy, const Process& process, Permit& permit) noexcept {
+    if (permit.kind == PermitKind::probe) settle_probe(slot, policy, process, permit, Ending{});
+    leave(permit);
+}
+
+bool operate(Slot& slot, const Policy& policy, const Process& process, EventKind kind) noexcept {
+    Event event;
+    event.kind = kind;
+    return apply(slot, event, policy, process).decision == Decision::counted;
+}
+
+void set_shape(Slot& slot, const Policy& policy, const Process& process) noexcept {
+    const std::uint64_t shape = shape_of(policy.window);
+    // Release: who sees the shape (acquire, in weigh) sees the generation that belongs to it, or a later one.
+    const std::uint64_t before = slot.shape.exchange(shape, std::memory_order_seq_cst);
+    if (before == shape || before == 0) return;
+    // The other kind's words could be taken for this one's (a bucket of generation 0 has the bits of a cell of generation
+    // 1 after 11 hours). Nobody of the old shape writes any more; the CAS below publishes these stores.
+    for (Atomic64& word : slot.window) {
+        word.store(0, kRelaxed);
+    }
+    Event event;
+    event.kind = EventKind::reshape;
+    apply(slot, event, policy, process);
+}
+
+core::Sums sums_now(const Slot& slot, const Policy& policy, const Process& process) noexcept {
+    const std::uint32_t generation = core::generation_of(slot.word.load(std::memory_order_seq_cst));
+    return sum(slot.window, policy.window, generation, process.clock.now());
+}
+
+}  // namespace cb::shm

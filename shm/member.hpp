@@ -1,0 +1,130 @@
+// One member's breaker in shared memory: next() applied by CAS.
+//
+// Purpose: the verbs of a call. peek() looks, admit() takes a permit, mark() notes how far a probe has come, finish()
+// gives the permit back with its outcome; operate() is the operator's hand. One CAS loop (apply) is behind them all.
+// Thread safety: all of it, across threads and processes; lock-free. A Permit itself belongs to one thread at a time.
+// Invariants: a permit is given back exactly once (giving it back again does nothing); a change of state is carried
+// out by exactly one process, which alone gets to report it.
+#ifndef CIRCUITBREAKER_SHM_MEMBER_HPP
+#define CIRCUITBREAKER_SHM_MEMBER_HPP
+
+#include <cstdint>
+
+#include "clock.hpp"
+#include "core/breaker.hpp"
+#include "layout.hpp"
+#include "lease.hpp"
+
+namespace cb::shm {
+
+/// A change of state that this process carried out.
+struct Change {
+    core::State from;
+    core::State to;
+    core::Reason reason;
+    std::uint32_t generation;  // the new one
+    std::uint32_t level;
+    core::Sums sums;            // at a trip: the window; otherwise zero
+    std::uint32_t consecutive;  // failures in a row that led here
+    core::Word before;          // half-open's counts, for the log
+    core::Millis open_for;      // to open: the open time
+};
+
+/// Hears what happened; called by the process whose CAS won, outside any loop. Must not block.
+class Observer {
+  public:
+    virtual void on_change(const Slot& slot, const Change& change) noexcept = 0;
+    /// A trip that MaxOpen did not allow; once per generation.
+    virtual void on_suppressed(const Slot& slot, core::Reason reason, const core::Sums& sums) noexcept = 0;
+    /// A probe that was sent and whose deadline passed without an answer.
+    virtual void on_probe_lost(const Slot& slot) noexcept = 0;
+
+  protected:
+    ~Observer() = default;
+};
+
+/// What a process brings along to every verb.
+struct Process {
+    Clock clock;
+    std::uint32_t pid = 0;
+    Observer* observer = nullptr;  // may be nullptr
+};
+
+/// The other members of a balancer, for MaxOpen: those that mod_proxy could use, oneself included.
+struct Peers {
+    Slot* const* slots = nullptr;
+    std::uint32_t count = 0;
+};
+
+enum class PermitKind : std::uint8_t { none, call, probe };
+
+struct Permit {
+    PermitKind kind = PermitKind::none;
+    std::uint8_t slot = 0;         // probe: its lease
+    std::uint32_t generation = 0;  // call: the generation it decides in
+    std::uint64_t lease = 0;       // probe: the lease word as we hold it
+    core::Millis taken_at = 0;
+    Atomic32* cell = nullptr;  // calls in flight of this child, counted up by one
+};
+
+/// Would a request be let through now? Reads only, but for the count of requests that asked during a ramp.
+/// Decision::pass, probe or refuse.
+[[nodiscard]] core::Decision peek(Slot& slot, const core::Policy& policy, const Process& process) noexcept;
+
+/// What a refusal in this state is called.
+[[nodiscard]] Refusal refusal_in(core::State state) noexcept;
+
+/// Calls in flight to one member: this child's cell, and the row of all cells to sum.
+struct InFlight {
+    Atomic32* own = nullptr;  // nullptr: not counted
+    const Atomic32* row = nullptr;
+    std::uint32_t columns = 0;
+};
+
+struct Admission {
+    Refusal refusal = Refusal::none;
+    Permit permit;
+};
+
+/// Takes a permit after peek() said pass or probe. `may_probe` false: refused where only a probe would do.
+/// `lease_span`: a probe's lease, ms (connect timeout + probe timeout + settle + 1 s; at most 36 hours).
+[[nodiscard]] Admission admit(Slot& slot, const core::Policy& policy, const Process& process, InFlight in_flight,
+                              bool may_probe, core::Millis lease_span) noexcept;
+
+/// Notes a probe's phase in its lease. Does nothing for other permits, or when the lease has been taken away.
+void mark(Slot& slot, Permit& permit, Phase phase) noexcept;
+
+/// How a call ended.
+struct Ending {
+    core::Outcome outcome = core::Outcome::none;
+    core::Verdict verdict = core::Verdict::ignore;
+    bool slow = false;
+    core::Millis least_open_time = 0;
+};
+
+/// Gives the permit back with the call's outcome and weighs the evidence. A permit of kind none is one call that was
+/// made without asking (Observe): its outcome feeds the totals only. Leaves the permit as `none`.
+void finish(Slot& slot, const core::Policy& policy, const Process& process, Permit& permit, const Ending& ending,
+            Peers peers) noexcept;
+
+/// Gives the permit back without a call: a probe's is neutral, an ordinary one leaves no trace.
+void cancel(Slot& slot, const core::Policy& policy, const Process& process, Permit& permit) noexcept;
+
+/// force_open, force_closed, reset, automatic, end_open_time. True if the breaker was changed.
+bool operate(Slot& slot, const core::Policy& policy, const Process& process, core::EventKind kind) noexcept;
+
+/// Takes back every probe whose deadline has passed. True if there was one.
+bool expire_probes(Slot& slot, const core::Policy& policy, const Process& process) noexcept;
+
+/// The parent's: takes back every probe of a dead process, as neutral, and its intent to trip.
+void reap(Slot& slot, const core::Policy& policy, const Process& process, std::uint32_t dead_pid) noexcept;
+
+/// Notes the window's shape at start; another one than before begins a new generation.
+void set_shape(Slot& slot, const core::Policy& policy, const Process& process) noexcept;
+
+/// The window's sums of the present generation.
+[[nodiscard]] core::Sums sums_now(const Slot& slot, const core::Policy& policy, const Process& process) noexcept;
+
+}  // namespace cb::shm
+
+#endif

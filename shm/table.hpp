@@ -1,0 +1,89 @@
+// The segment as one table of member slots, and the children that use it.
+//
+// Purpose: find or claim a member's slot by identity; register children; give back what a dead one held; free the slots
+// of members that no configuration has any more.
+// Thread safety: bind() and register_child() from any process; lock-free. child_exited() and free_unused() are the
+// parent's alone.
+// Invariants: two members never share a slot (the full identity is compared), one member never has two; only the parent
+// frees slots, and only once every child forked before the removal has exited; a slot taken over advances its
+// generation, so a late result of its earlier life decides nothing.
+#ifndef CIRCUITBREAKER_SHM_TABLE_HPP
+#define CIRCUITBREAKER_SHM_TABLE_HPP
+
+#include <cstddef>
+#include <cstdint>
+
+#include "layout.hpp"
+#include "member.hpp"
+
+namespace cb::shm {
+
+/// The segment's parts, as this process has it mapped. A value; copy it freely.
+struct Segment {
+    Header* header = nullptr;
+    ChildWord* children = nullptr;  // [columns]
+    Atomic64* directory = nullptr;  // [capacity] state:2 | pid:22 | hash:40
+    Slot* slots = nullptr;          // [capacity]
+    Atomic32* cells = nullptr;      // [capacity][columns]
+
+    [[nodiscard]] bool is_valid() const noexcept { return header != nullptr; }
+    [[nodiscard]] Atomic32* row(std::uint32_t index) const noexcept {
+        return cells + std::size_t{index} * header->columns;
+    }
+    [[nodiscard]] std::uint32_t index_of(const Slot& slot) const noexcept {
+        return static_cast<std::uint32_t>(&slot - slots);
+    }
+    [[nodiscard]] bool is_ready(std::uint32_t index) const noexcept;
+    [[nodiscard]] Clock clock() const noexcept { return Clock{header->start_ns}; }
+};
+
+/// Bytes that a segment needs; 0 if it would not fit into the address space.
+[[nodiscard]] std::size_t segment_size(std::uint32_t capacity, std::uint32_t columns) noexcept;
+/// Makes a segment of zeroed memory (64-byte aligned, segment_size() bytes).
+Segment format(void* base, std::uint32_t capacity, std::uint32_t columns, std::uint64_t start_ns) noexcept;
+/// Looks at memory of `size` bytes; not valid if it isn't a segment of this build.
+[[nodiscard]] Segment attach(void* base, std::size_t size) noexcept;
+
+/// Fills an identity; text that is too long makes it invalid (false), rather than merging two members.
+[[nodiscard]] bool make_identity(Identity& identity, std::uint64_t vhost, const char* balancer, const char* name,
+                                 const char* uds_path) noexcept;
+/// FNV-1a over `size` bytes, for identities and vhosts.
+[[nodiscard]] std::uint64_t hash_bytes(const void* data, std::size_t size, std::uint64_t seed) noexcept;
+
+enum class BindResult : std::uint8_t {
+    bound,
+    busy,  ///< another process is just claiming it (or died doing so): ask again later
+    full,
+};
+
+/// Finds or claims the slot of `identity` for a process forked in `epoch`.
+BindResult bind(const Segment& segment, const Identity& identity, std::uint64_t epoch, std::uint32_t pid,
+                std::uint32_t& index) noexcept;
+
+/// Finds the slot of `identity` without claiming one.
+[[nodiscard]] bool find(const Segment& segment, const Identity& identity, std::uint32_t& index) noexcept;
+
+inline constexpr std::uint32_t kNoColumn = 0xFFFFFFFFU;
+
+/// Registers a child; its column of the cells, or kNoColumn if there is none left. `is_stale` is set if slots bound in
+/// `epoch` may have been freed already: such a child must run without breakers.
+std::uint32_t register_child(const Segment& segment, std::uint32_t pid, std::uint64_t epoch, bool& is_stale) noexcept;
+
+/// Gives the policy of a slot, for the parent's reaping.
+using PolicyOf = const core::Policy& (*)(const void* context, std::uint32_t index);
+
+/// The parent's, after a child has ended however: its leases, intents, calls in flight and half-made claims.
+void child_exited(const Segment& segment, const Process& parent, std::uint32_t dead_pid, PolicyOf policy_of,
+                  const void* context) noexcept;
+
+/// The parent's, at a restart (the epoch has advanced and what is configured was bound) and later on: frees the slots
+/// that nobody bound since. Returns their number; 0 as long as a child of an earlier epoch lives.
+std::uint32_t free_unused(const Segment& segment, std::uint32_t parent_pid) noexcept;
+
+/// Inconsistencies that must never be seen while nobody is at work: for tests and the parent's own checks.
+/// nullptr if there is none.
+[[nodiscard]] const char* validate(const Segment& segment) noexcept;
+
+}  // namespace cb::shm
+
+#endif

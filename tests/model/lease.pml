@@ -1,0 +1,572 @@
+/*
+ * lease.pml: probe slots as leases (DESIGN 3). See the end of this comment for configurations and state counts.
+ *
+ * WHAT. One member: its control word (open / half-open / other) and CONC lease words. T1 threads in child 1, T2 in child 2,
+ * the parent (reaps), an operator (RESETS times: any state -> open or closed), a killer (KILLS times: SIGKILL to a child,
+ * all its threads stop between two atomic operations). Every thread does up to K actions on a lease of its choice: take it
+ * and make a call, expire what stands there, or trip a closed breaker. The real code looks at the leases in order; any
+ * order, and giving up at any point, is a superset.
+ *
+ * STEPS. One step = one atomic operation on shared memory; what is computed from it afterwards belongs to it.
+ *   look      lease[i].load
+ *   reserve   lease[i].compare_exchange(v = free, reserved | seq + 1 | pid)
+ *   enter     word: load + compare_exchange loop, next(word, "probe asks")
+ *   activate  lease[i].compare_exchange(reserved, active)      for the living it cannot fail: asserted
+ *   unreserve lease[i].compare_exchange(reserved, free)        the same
+ *   phase     lease[i].compare_exchange(active | phase, active | next phase); who loses has lost the lease
+ *   seize     lease[i].compare_exchange(v, settling | own pid) the first step of settle, expire and reap
+ *   apply     word: load + compare_exchange loop, next(word, "outcome of bit i")
+ *   release   lease[i].compare_exchange(settling | own pid, free); for the living it cannot fail: asserted
+ * A load + CAS loop on the word is one step unless -DSPLIT: next() is a pure function of the word, a CAS that succeeds proves
+ * that the word has the value it was computed from, a CAS that fails changes nothing, and a refusal is the load alone.
+ * -DSPLIT makes load and CAS two steps; it finds the same.
+ *
+ * ABSTRACTIONS. "Deadline passed" is chosen anew at every look at an active lease (superset of any clock). A probe's outcome
+ * is chosen; a holder after its deadline is therefore covered. Phases: 0 not sent, 1 sent, 2 provisional success
+ * (a provisional failure ends as 1 does). After its settle a holder settles a second time with the same value (the cleanup
+ * on the request pool). Generation and sequence have 3 bits; the sequence starts at 7, so it wraps at the first take.
+ * (Fewer values of the sequence than takes while a holder sleeps: mutant NO_SEQ. 15 bits and a deadline leave no such case.)
+ *
+ * PROPERTIES (assertions; ghosts are marked).
+ *   P1 slot bits <= concurrent; slots + successes <= round; at every write of the word
+ *   P2 the outcome of a probe is applied at most once, by its own round only, and what a holder applies is its own
+ *   P3 a lease is never freed while its bit stands in a half-open word; the bit is never set twice
+ *   P4 at most CONC calls in flight whose lease nobody took away, over all rounds
+ *   P5 at the end, the parent having reaped: leases free, no bit in a half-open word, no call counted
+ *   P6 every process ends (no invalid end state); no cycle at all (run with -DNP: no livelock)
+ *
+ * MUTANTS (-D, each must be found): BLIND_SEIZE NO_BIT_CHECK COUNTER NO_REAP_SETTLING NO_REAP_RESERVED
+ * EXPIRE_RESERVED KEEP_BITS FREE_FIRST BIT_FIRST APPLY_FIRST NO_SEQ SEQ_RESET. Explained where they stand.
+ *
+@COUNTS@
+ */
+#ifndef CONC
+#define CONC 2			/* concurrent: leases in use, 1..3 */
+#endif
+#ifndef NEED
+#define NEED 2			/* successes */
+#endif
+#ifndef RMAX
+#define RMAX 2			/* a round is NEED..RMAX, chosen when it starts; <= 3 */
+#endif
+#ifndef TOL
+#define TOL 0			/* tolerate */
+#endif
+#ifndef NMAX
+#define NMAX 2			/* neutral results that end a round (15) */
+#endif
+#ifndef PHASES
+#define PHASES 1		/* phase changes in a call: 1 (to sent or to the provisional verdict) or 2 (one after the other) */
+#endif
+#ifndef GENS
+#define GENS 2			/* values of the generation, <= 8 */
+#endif
+#ifndef SEQS
+#define SEQS 4			/* values of the sequence, <= 8; more than others can take a lease while one holder sleeps */
+#endif
+#ifndef T1
+#define T1 1
+#endif
+#ifndef T2
+#define T2 1
+#endif
+#ifndef K
+#define K 2
+#endif
+#ifndef KILLS
+#define KILLS 1
+#endif
+#ifndef RESETS
+#define RESETS 1
+#endif
+#define PARENT 3
+
+/* control word: state:2 gen:3 slots:3 successes:2 failures:2 neutral:2 round:2 */
+#define OTHER 0
+#define OPEN 1
+#define HALF 2
+#define ST(w) ((w) & 3)
+#define GEN(w) (((w) >> 2) & 7)
+#define SLOTS(w) (((w) >> 5) & 7)
+#define SUCC(w) (((w) >> 8) & 3)
+#define FAIL(w) (((w) >> 10) & 3)
+#define NEUT(w) (((w) >> 12) & 3)
+#define ROUND(w) (((w) >> 14) & 3)
+#define BIT(i) (1 << (5 + (i)))
+#define HAS(w, i) ((w) & BIT(i))
+#define ONE_SUCC (1 << 8)
+#define ONE_FAIL (1 << 10)
+#define ONE_NEUT (1 << 12)
+#define TO(st, w) ((st) | (((GEN(w) + 1) % GENS) << 2))
+#ifdef COUNTER			/* mutant: a number of taken slots instead of a bit each */
+#define TAKEN(w) SLOTS(w)
+#define SETSLOT(w, i) ((w) + BIT(0))
+#define CLRSLOT(w, i) ((w) - BIT(0))
+#define MINE(w, i) (SLOTS(w) > 0)
+#else
+#define TAKEN(w) ((SLOTS(w) & 1) + ((SLOTS(w) >> 1) & 1) + ((SLOTS(w) >> 2) & 1))
+#define SETSLOT(w, i) ((w) | BIT(i))
+#define CLRSLOT(w, i) ((w) & ~BIT(i))
+#ifdef NO_BIT_CHECK		/* mutant: half-open is enough to apply an outcome */
+#define MINE(w, i) true
+#else
+#define MINE(w, i) HAS(w, i)
+#endif
+#endif
+
+/* lease word: state:2 phase:2 sequence:3 pid:2 */
+#define FREE 0
+#define RESERVED 1
+#define ACTIVE 2
+#define SETTLING 3
+#define LEASE(st, ph, sq, p) ((st) | ((ph) << 2) | ((sq) << 4) | ((p) << 7))
+#define LST(v) ((v) & 3)
+#define PHASE(v) (((v) >> 2) & 3)
+#define SEQ(v) (((v) >> 4) & 7)
+#define PID(v) (((v) >> 7) & 3)
+#define NEXTPHASE(v) ((v) + 4)
+#ifdef NO_SEQ			/* mutant: the sequence stands still */
+#define NEXTSEQ(v) SEQ(v)
+#else
+#define NEXTSEQ(v) ((SEQ(v) + 1) % SEQS)
+#endif
+
+#define SUCCESS 0
+#define FAILURE 1
+#define NEUTRAL 2
+#define BY_PHASE(v) (PHASE(v) == 0 -> NEUTRAL : (PHASE(v) == 1 -> FAILURE : SUCCESS))
+
+int word = OPEN;
+short lease[CONC];
+bool dead[4];			/* by pid */
+byte running[4];		/* threads that have not ended, by pid */
+byte dying;			/* threads of a killed child that have not gone yet; they go first: only fewer states */
+bool reaped[4];
+bool over;
+
+byte owner[CONC];		/* ghost: the thread whose lease this is */
+bool probe[CONC];		/* ghost: admitted, in this round, and no outcome applied yet */
+byte calling;			/* ghost: a bit for each thread in a call with its lease */
+byte inflight;			/* ghost: how many */
+
+#define BEGIN(c) atomic { (dying == 0 || dead[c]) -> if :: dead[c] -> goto killed :: else fi;
+#define END }
+#ifdef SPLIT
+#define CUT(c) } BEGIN(c)
+#else
+#define CUT(c)
+#endif
+
+#define CHECKWORD \
+	assert(ST(word) != HALF || (SLOTS(word) < (1 << CONC) && TAKEN(word) <= CONC && \
+	    TAKEN(word) + SUCC(word) <= ROUND(word)))					/* P1 */
+#define NOLONGERCALLING(t) \
+	if :: calling & (1 << (t)) -> calling = calling & ~(1 << (t)); inflight-- :: else fi
+
+#if CONC == 1
+#define roundover() probe[0] = false
+#elif CONC == 2
+#define roundover() probe[0] = false; probe[1] = false
+#else
+#define roundover() probe[0] = false; probe[1] = false; probe[2] = false
+#endif
+
+/* ghost part of: bit i set for thread t */
+inline admitted(i)
+{
+	assert(!probe[i]);								/* P3 */
+	probe[i] = true
+}
+
+/* next(word, outcome of bit i), already known: half-open and bit set */
+inline apply_outcome(i, out)
+{
+	assert(probe[i]);								/* P2 */
+	probe[i] = false;
+	w = CLRSLOT(w, i);
+	if
+	:: out == SUCCESS ->
+		if
+		:: SUCC(w) + 1 >= NEED -> word = TO(OTHER, w); roundover()
+		:: else -> word = w + ONE_SUCC
+		fi
+	:: out == FAILURE ->
+		if
+		:: FAIL(w) + 1 > TOL -> word = TO(OPEN, w); roundover()
+		:: else -> word = w + ONE_FAIL
+		fi
+	:: else ->
+		if
+		:: NEUT(w) + 1 >= NMAX -> word = TO(OPEN, w); roundover()
+		:: else -> word = w + ONE_NEUT
+		fi
+	fi;
+	CHECKWORD
+}
+
+/* worth an action: looks that find nothing to do are left out */
+#ifdef EXPIRE_RESERVED		/* mutant: expiry takes reserved leases too */
+#define TOUCHABLE(i) (n > 0 && LST(lease[i]) != SETTLING)
+#else
+#define TOUCHABLE(i) (n > 0 && (LST(lease[i]) == FREE || LST(lease[i]) == ACTIVE))
+#endif
+
+proctype Thread(byte c; byte me)
+{
+	byte n = K;
+	byte i;
+	short v;		/* the exact value of the lease as this thread knows it */
+	int w;
+	byte out;
+	byte whose;		/* ghost: whose lease this settles */
+	byte turn;		/* 0 another's lease (expire), 1 own, 2 own once more */
+
+next:	BEGIN(c)
+		i = 0; v = 0; w = 0; out = 0; turn = 0;
+		if
+		:: goto done
+		:: n > 0 && ST(word) == OTHER -> n--; word = TO(OPEN, word); goto next	/* an ordinary call trips: load + CAS */
+		:: TOUCHABLE(0) -> i = 0
+#if CONC > 1
+		:: TOUCHABLE(1) -> i = 1
+#endif
+#if CONC > 2
+		:: TOUCHABLE(2) -> i = 2
+#endif
+		fi;
+		n--;
+		v = lease[i];							/* look */
+		if
+		:: LST(v) == FREE
+		:: else -> out = BY_PHASE(v); goto settle			/* expire: the deadline has passed */
+		fi
+	END;
+
+#ifdef BIT_FIRST		/* mutant: the bit before the lease */
+	goto enter;
+#endif
+reserve:
+	BEGIN(c)
+		if
+		:: lease[i] == v -> v = LEASE(RESERVED, 0, NEXTSEQ(v), c); lease[i] = v; owner[i] = me
+#ifdef BIT_FIRST
+		:: else -> v = LEASE(SETTLING, 0, SEQ(v), 0); goto apply	/* somebody else has it: give the bit back */
+#else
+		:: else -> goto next
+#endif
+		fi
+	END;
+#ifdef BIT_FIRST
+	goto activate;
+#endif
+enter:	BEGIN(c)
+		w = word;
+		CUT(c)
+		if
+		:: ST(w) == OTHER || (ST(w) == HALF && (TAKEN(w) >= CONC || TAKEN(w) + SUCC(w) >= ROUND(w))) -> goto unreserve
+		:: ST(w) == OPEN -> goto unreserve				/* open time not over */
+		:: ST(w) == OPEN || (ST(w) == HALF && TAKEN(w) < CONC && TAKEN(w) + SUCC(w) < ROUND(w)) ->
+			if
+			:: w != word -> goto enter				/* CAS lost */
+			:: w == word && ST(w) == HALF -> word = SETSLOT(w, i)
+			:: w == word && ST(w) == OPEN ->
+#ifdef KEEP_BITS		/* mutant: bits of leases still held are carried into the new round */
+				word = SETSLOT(TO(HALF, w), i) | (NEED << 14);
+				if
+#if CONC > 1
+				:: i != 0 && LST(lease[0]) == ACTIVE -> word = word | BIT(0)
+				:: i != 1 && LST(lease[1]) == ACTIVE -> word = word | BIT(1)
+#endif
+				:: else
+				fi
+#else
+				if
+				:: word = SETSLOT(TO(HALF, w), i) | (NEED << 14)
+#if RMAX > NEED
+				:: word = SETSLOT(TO(HALF, w), i) | (RMAX << 14)
+#endif
+				fi
+#endif
+			fi
+		fi;
+		w = 0;
+		admitted(i);
+		CHECKWORD
+	END;
+#ifdef BIT_FIRST
+	goto reserve;
+#endif
+activate:
+	BEGIN(c)
+		assert(lease[i] == v);
+		v = LEASE(ACTIVE, 0, SEQ(v), c);
+		lease[i] = v;
+		calling = calling | (1 << me);
+		inflight++;
+		assert(inflight <= CONC);						/* P4 */
+		turn = 1;
+		if
+		:: out = NEUTRAL; goto settle						/* nothing sent, the call is over */
+		:: skip
+		fi
+	END;
+	BEGIN(c)									/* phase */
+		if
+		:: lease[i] == v -> v = NEXTPHASE(v); lease[i] = v
+#if PHASES == 1
+		:: lease[i] == v -> v = NEXTPHASE(NEXTPHASE(v)); lease[i] = v; goto ended
+#endif
+		:: else -> goto ended							/* expired meanwhile */
+		fi;
+#if PHASES == 1
+		goto ended
+#else
+		if
+		:: goto ended
+		:: skip
+		fi
+#endif
+	END;
+	BEGIN(c)									/* phase, once more */
+		if
+		:: lease[i] == v -> v = NEXTPHASE(v); lease[i] = v
+		:: else
+		fi;
+ended:		if
+		:: out = SUCCESS
+		:: out = FAILURE
+		:: out = NEUTRAL
+		fi
+	END;
+
+settle:
+#ifdef APPLY_FIRST		/* mutant: no settling; the word first, then active -> free by exact CAS */
+	BEGIN(c)
+		if
+		:: lease[i] == v -> whose = owner[i]
+		:: else -> goto settled
+		fi
+	END;
+	goto apply;
+#endif
+seize:	BEGIN(c)
+#ifdef BLIND_SEIZE		/* mutant: the lease's state is looked at, not its exact value */
+		if
+		:: LST(lease[i]) == ACTIVE
+		:: else -> goto settled
+		fi;
+#else
+		if
+		:: lease[i] == v
+		:: else -> goto settled							/* lost: do nothing */
+		fi;
+#endif
+		assert(turn == 0 || owner[i] == me);					/* P2 */
+		assert(turn != 2);							/* P2: twice is harmless */
+		whose = owner[i];
+		lease[i] = LEASE(SETTLING, 0, SEQ(v), c);
+		NOLONGERCALLING(owner[i])
+	END;
+#ifdef FREE_FIRST		/* mutant: the lease before the bit */
+	BEGIN(c)
+		lease[i] = LEASE(FREE, 0, SEQ(v), 0)
+	END;
+#endif
+apply:	BEGIN(c)
+		w = word;
+		CUT(c)
+		if
+		:: ST(w) == HALF && MINE(w, i) ->
+			if
+			:: w != word -> goto apply					/* CAS lost */
+			:: else ->
+				assert(owner[i] == whose);				/* P2 */
+				apply_outcome(i, out)
+			fi
+		:: else
+		fi;
+		w = 0
+	END;
+release:
+	BEGIN(c)
+#ifdef BIT_FIRST
+		if :: LST(v) == SETTLING -> goto next :: else fi;
+#endif
+#ifdef FREE_FIRST
+		skip;
+#else
+#ifdef APPLY_FIRST
+		if :: lease[i] == v :: else -> goto settled fi;
+		NOLONGERCALLING(owner[i]);
+#else
+		assert(lease[i] == LEASE(SETTLING, 0, SEQ(v), c));
+#endif
+#ifdef SEQ_RESET		/* mutant: a free lease is all zero */
+		lease[i] = LEASE(FREE, 0, 0, 0);
+#else
+		lease[i] = LEASE(FREE, 0, SEQ(v), 0);
+#endif
+		owner[i] = 0;
+		assert(!(ST(word) == HALF && HAS(word, i)));				/* P3 */
+#endif
+settled:	whose = 0;
+		if
+		:: turn == 1 -> turn = 2; out = NEUTRAL; goto settle
+		:: else -> goto next
+		fi
+	END;
+
+unreserve:
+	BEGIN(c)
+#ifdef BIT_FIRST
+		goto next;
+#endif
+		assert(lease[i] == v);
+		lease[i] = LEASE(FREE, 0, SEQ(v), 0);
+		owner[i] = 0;
+		goto next
+	END;
+
+killed:
+done:	atomic { (dying == 0 || dead[c]) ->
+		if :: dead[c] -> dying-- :: else fi;
+		running[c]--; n = 0; i = 0; v = 0; w = 0; out = 0; turn = 0; whose = 0 }
+}
+
+#if defined(NO_REAP_SETTLING)	/* mutant */
+#define REAPABLE(st) ((st) == RESERVED || (st) == ACTIVE)
+#elif defined(NO_REAP_RESERVED)	/* mutant */
+#define REAPABLE(st) ((st) == SETTLING || (st) == ACTIVE)
+#else
+#define REAPABLE(st) ((st) != FREE)
+#endif
+#define UNREAPED(c) (dead[c] && !reaped[c])
+
+proctype Parent()
+{
+	byte c;
+	byte i;
+	short v;
+	int w;
+
+	do
+	:: atomic { dying == 0 && (UNREAPED(1) || UNREAPED(2)) ->
+		if
+		:: UNREAPED(1) -> c = 1
+		:: UNREAPED(2) -> c = 2
+		fi;
+		i = 0 };
+look:		BEGIN(PARENT)
+			v = lease[i];
+			if
+			:: PID(v) == c && REAPABLE(LST(v))
+			:: else -> goto another
+			fi
+		END;
+		BEGIN(PARENT)								/* seize */
+			if
+			:: lease[i] == v -> lease[i] = LEASE(SETTLING, 0, SEQ(v), PARENT)
+			:: else -> goto another						/* an expirer was faster */
+			fi;
+			NOLONGERCALLING(owner[i])
+		END;
+apply:		BEGIN(PARENT)
+			w = word;
+			CUT(PARENT)
+			if
+			:: ST(w) == HALF && MINE(w, i) ->
+				if
+				:: w != word -> goto apply
+				:: else -> apply_outcome(i, NEUTRAL)
+				fi
+			:: else
+			fi;
+			w = 0
+		END;
+		BEGIN(PARENT)								/* release */
+			assert(lease[i] == LEASE(SETTLING, 0, SEQ(v), PARENT));
+			lease[i] = LEASE(FREE, 0, SEQ(v), 0);
+			owner[i] = 0;
+			assert(!(ST(word) == HALF && HAS(word, i)));			/* P3 */
+another:		v = 0;
+			i++;
+			if
+			:: i < CONC -> goto look
+			:: else -> reaped[c] = true; c = 0; i = 0
+			fi
+		END
+	:: atomic { dying == 0 && running[1] + running[2] == 0 && !UNREAPED(1) && !UNREAPED(2) ->
+		over = true;
+		break }
+	od;
+	atomic {									/* P5 */
+		do
+		:: i < CONC -> assert(LST(lease[i]) == FREE); i++
+		:: else -> break
+		od;
+		assert(ST(word) != HALF || SLOTS(word) == 0);
+		assert(inflight == 0)
+	}
+	goto end;
+killed:	assert(false);
+end:	skip
+}
+
+/* equal children are interchangeable: child 1 dies first */
+#define KILLABLE(c) (!dead[c] && running[c] > 0 && (c == 1 || T1 != T2 || dead[1]))
+
+/* the killer and the operator */
+proctype World()
+{
+	byte kills;
+	byte resets;
+	byte c;
+
+	do
+	:: atomic { !over && dying == 0 && kills < KILLS && (KILLABLE(1) || KILLABLE(2)) ->
+		if
+		:: KILLABLE(1) -> c = 1
+		:: KILLABLE(2) -> c = 2
+		fi;
+		kills++;
+		dead[c] = true;
+		dying = running[c];
+		/* ghost: calls of the dead are not in flight; child 1 has the threads 0..T1-1 */
+		c = (c == 1 -> 0 : T1);
+		do
+		:: c < (dead[2] && c >= T1 -> T1 + T2 : T1) -> NOLONGERCALLING(c); c++
+		:: else -> break
+		od;
+		c = 0 }
+	:: atomic { !over && dying == 0 && resets < RESETS ->
+		resets++;
+		if
+		:: word = TO(OPEN, word)
+		:: word = TO(OTHER, word)
+		fi;
+		roundover() }
+	:: over -> break
+	od;
+	kills = 0; resets = 0
+}
+
+init {
+	byte j;
+
+	atomic {
+		do
+		:: j < CONC -> lease[j] = LEASE(FREE, 0, SEQS - 1, 0); j++
+		:: else -> break
+		od;
+		running[1] = T1;
+		running[2] = T2;
+		j = 0;
+		do
+		:: j < T1 + T2 -> run Thread((j < T1 -> 1 : 2), j); j++
+		:: else -> break
+		od;
+		j = 0;
+		run Parent();
+		run World()
+	}
+}

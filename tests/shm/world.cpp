@@ -1,0 +1,229 @@
+#include "world.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <map>
+#include <sstream>
+#include <system_error>
+
+#include "shm/lease.hpp"
+
+namespace cb::test {
+
+using core::State;
+using core::Verdict;
+
+SharedMemory::SharedMemory(std::size_t size)
+    : size_(size), data_(::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
+    if (data_ == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "mmap");
+}
+
+SharedMemory::~SharedMemory() {
+    ::munmap(data_, size_);
+}
+
+void Board::expect(bool holds, const char* text) noexcept {
+    const char* nothing = nullptr;
+    if (!holds) wrong.compare_exchange_strong(nothing, text);
+}
+
+std::uint64_t Board::probes_held() const noexcept {
+    std::uint64_t sum = 0;
+    for (const Desk& one : desk)
+        sum += one.probes.load();
+    return sum;
+}
+
+std::uint64_t Board::calls_held() const noexcept {
+    std::uint64_t sum = 0;
+    for (const Desk& one : desk)
+        sum += one.calls.load();
+    return sum;
+}
+
+void Recorder::on_change(const shm::Slot& slot, const shm::Change& change) noexcept {
+    const std::uint64_t at = board_.reports.fetch_add(1);
+    if (at >= Board::kReports) return;
+    Reported& report = board_.report[at];
+    report.slot = segment_.index_of(slot);
+    report.generation = change.generation;
+    report.from = static_cast<std::uint32_t>(change.from);
+    report.to = static_cast<std::uint32_t>(change.to);
+    report.is_written = 1;
+}
+
+void Recorder::on_suppressed(const shm::Slot&, core::Reason, const core::Sums&) noexcept {
+    board_.suppressed.fetch_add(1);
+}
+
+void Recorder::on_probe_lost(const shm::Slot&) noexcept {
+    board_.lost.fetch_add(1);
+}
+
+World::World(std::uint32_t capacity, std::uint32_t columns)
+    : memory_(shm::segment_size(capacity, columns)),
+      board_memory_(sizeof(Board)),
+      segment(shm::format(memory_.data(), capacity, columns, shm::monotonic_ns())),
+      board(*static_cast<Board*>(board_memory_.data())),
+      recorder(board, segment) {
+    segment.header->epoch = 1;
+    board.now = kStart;
+}
+
+shm::Process World::process(std::uint32_t pid, shm::Observer* observer) const {
+    return {shm::Clock{segment.header->start_ns, &board.now}, pid, observer};
+}
+
+shm::Process World::parent(shm::Observer* observer) const {
+    return process(static_cast<std::uint32_t>(::getpid()), observer);
+}
+
+shm::InFlight World::in_flight(const shm::Slot& slot, std::uint32_t column) const {
+    const shm::Atomic32* const row = segment.row(segment.index_of(slot));
+    return {segment.row(segment.index_of(slot)) + column, row, segment.header->columns};
+}
+
+shm::Slot& World::add(const std::string& name, const core::Policy& policy) {
+    std::uint32_t index = 0;
+    const auto pid = static_cast<std::uint32_t>(::getpid());
+    if (shm::bind(segment, identity(name), epoch(), pid, index) != shm::BindResult::bound) {
+        throw std::runtime_error("no slot for " + name);
+    }
+    shm::Slot& slot = segment.slots[index];
+    slot.since = board.now.load();
+    shm::set_shape(slot, policy, parent());
+    return slot;
+}
+
+void World::child_exited(std::uint32_t pid, const core::Policy& policy) const {
+    shm::child_exited(
+        segment, parent(), pid,
+        [](const void* context, std::uint32_t) -> const core::Policy& {
+            return *static_cast<const core::Policy*>(context);
+        },
+        &policy);
+}
+
+shm::Identity identity(const std::string& name, const std::string& balancer, const std::string& uds_path,
+                       std::uint64_t vhost) {
+    shm::Identity identity{};
+    if (!shm::make_identity(identity, vhost, balancer.c_str(), name.c_str(), uds_path.c_str())) {
+        throw std::runtime_error("too long: " + name);
+    }
+    return identity;
+}
+
+core::Policy policy() {
+    core::Policy policy;
+    policy.mode = core::Mode::on;
+    policy.minimum_calls = 4;
+    policy.open_time = {1000, 60'000, 2000, 0, false};
+    return policy;
+}
+
+core::Policy untrippable() {
+    core::Policy none = policy();
+    none.failure_rate = 0;
+    none.consecutive_failures = 0;
+    return none;
+}
+
+shm::Admission ask(shm::Slot& slot, const core::Policy& policy, const shm::Process& process, shm::InFlight in_flight,
+                   core::Millis lease) {
+    if (shm::peek(slot, policy, process) == core::Decision::refuse) return {shm::Refusal::open, {}};
+    return shm::admit(slot, policy, process, in_flight, true, lease);
+}
+
+bool call(shm::Slot& slot, const core::Policy& policy, const shm::Process& process, const shm::Ending& ending,
+          shm::Peers peers) {
+    shm::Admission admission = ask(slot, policy, process);
+    if (admission.refusal != shm::Refusal::none) return false;
+    shm::finish(slot, policy, process, admission.permit, ending, peers);
+    return true;
+}
+
+core::Word word_of(const shm::Slot& slot) {
+    return core::unpack(slot.word.load());
+}
+
+State state_of(const shm::Slot& slot) {
+    return core::state_of(slot.word.load());
+}
+
+bool recovers(World& world, shm::Slot& slot, const core::Policy& policy) {
+    for (int i = 0; i < 1000; ++i) {
+        if (state_of(slot) == State::closed) return true;
+        if (!call(slot, policy, world.parent(), kGood)) world.pass(1000);
+    }
+    return false;
+}
+
+std::string remains_of(const shm::Segment& segment, std::uint32_t pid) {
+    std::ostringstream found;
+    for (std::uint32_t c = 0; c < segment.header->columns; ++c) {
+        const std::uint64_t word = segment.children[c].load();
+        if (word != 0 && (word & shm::kPidMask) == pid) found << "column " << c << " is still the child's; ";
+    }
+    for (std::uint32_t i = 0; i < segment.header->capacity; ++i) {
+        const std::uint64_t entry = segment.directory[i].load();
+        const bool is_claiming = entry >> 62U == 1;  // table.cpp: state:2 | pid:22 | hash:40
+        if (is_claiming && (entry >> 40U & shm::kPidMask) == pid) found << "half-made claim of slot " << i << "; ";
+        const shm::Slot& slot = segment.slots[i];
+        for (std::uint32_t n = 0; n < shm::kLeases; ++n) {
+            const shm::Lease lease = shm::Lease::of(slot.lease[n].load());
+            if (lease.state != shm::LeaseState::free && lease.pid == pid) {
+                found << "lease " << n << " of slot " << i << " in state " << static_cast<int>(lease.state) << "; ";
+            }
+        }
+        const std::uint64_t intent = slot.intent.load();
+        if (intent != 0 && (intent & shm::kPidMask) == pid) found << "intent in slot " << i << "; ";
+    }
+    return found.str();
+}
+
+std::string wrong_with_reports(const World& world, const shm::Slot& slot, std::uint64_t may_be_missing) {
+    const std::uint32_t index = world.segment.index_of(slot);
+    const std::uint64_t reports = world.board.reports.load();
+    if (reports > Board::kReports) return "more reports than the board has room for";
+    // Ordered by generation; the end of a ramp keeps the generation, so it has an order of its own within it.
+    std::map<std::uint64_t, const Reported*> by_order;
+    std::uint64_t written = 0;
+    for (std::uint64_t n = 0; n < reports; ++n) {
+        const Reported& report = world.board.report[n];
+        if (report.slot != index || report.is_written == 0) continue;
+        ++written;
+        const bool is_ramp_end = static_cast<State>(report.from.load()) == State::recovering &&
+                                 static_cast<State>(report.to.load()) == State::closed;
+        const std::uint64_t order = std::uint64_t{report.generation.load()} * 2 + (is_ramp_end ? 1 : 0);
+        if (!by_order.emplace(order, &report).second) {
+            return "generation " + std::to_string(report.generation.load()) + " was reported twice";
+        }
+    }
+    std::uint64_t missing = 0;
+    std::uint32_t state = 0;
+    std::uint64_t generation = 0;
+    for (const auto& [order, report] : by_order) {
+        const bool follows = order / 2 == generation || order / 2 == generation + 1;
+        if (!follows || report->from != state) ++missing;
+        generation = order / 2;
+        state = report->to;
+    }
+    const core::Word word = word_of(slot);
+    if (static_cast<std::uint32_t>(word.state) != state || word.generation != generation) ++missing;
+    if (missing > may_be_missing) return std::to_string(missing) + " changes were not reported";
+    std::uint64_t counted = 0;
+    for (const auto& row : slot.totals.transition) {
+        for (const auto& one : row)
+            counted += one.load();
+    }
+    if (counted < written || counted > written + may_be_missing) {
+        return std::to_string(counted) + " changes counted, " + std::to_string(written) + " reported";
+    }
+    const std::uint64_t gap = (word.generation - slot.reports.load()) & core::kGenerationMask;
+    if (gap > may_be_missing) return "reports are " + std::to_string(gap) + " behind the generation";
+    return "";
+}
+
+}  // namespace cb::test
