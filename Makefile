@@ -34,53 +34,62 @@ test_objects = $(patsubst %.cpp,$(BUILD)/tests/%.o,$(1))
 all: $(BUILD)/mod_circuitbreaker.so
 
 $(BUILD)/mod_circuitbreaker.so: $(module_objects)
-	$(CXX) -shared -o $@ $^ -Wl,-z,relro,-z,now -Wl,--as-needed
+	@echo "  link $@"
+	@$(CXX) -shared -o $@ $^ -Wl,-z,relro,-z,now -Wl,--as-needed
 
 $(BUILD)/module/%.o: %.cpp
 	@mkdir -p $(@D)
-	$(CXX) $(MODULE_FLAGS) -MMD -MP -c $< -o $@
+	@echo "  c++ $<"
+	@$(CXX) $(MODULE_FLAGS) -MMD -MP -c $< -o $@
 
 $(BUILD)/tests/%.o: %.cpp
 	@mkdir -p $(@D)
-	$(CXX) $(TEST_FLAGS) -MMD -MP -c $< -o $@
+	@echo "  c++ $<"
+	@$(CXX) $(TEST_FLAGS) -MMD -MP -c $< -o $@
 
 # The shared-memory code once more, with its steps visible to the tests that kill processes between any two of them.
 $(BUILD)/steps/%.o: %.cpp
 	@mkdir -p $(@D)
-	$(CXX) $(TEST_FLAGS) -O2 -DCB_TEST_STEPS -MMD -MP -c $< -o $@
+	@echo "  c++ $<"
+	@$(CXX) $(TEST_FLAGS) -O2 -DCB_TEST_STEPS -MMD -MP -c $< -o $@
 
 # --- tests ---
 $(BUILD)/unit_tests: $(call test_objects,$(wildcard tests/unit/*.cpp) $(CORE))
-	$(CXX) -pthread -o $@ $^ -lgtest_main -lgtest
+	@echo "  link $@"
+	@$(CXX) -pthread -o $@ $^ -lgtest_main -lgtest
 
 $(BUILD)/shm_tests: $(patsubst %.cpp,$(BUILD)/steps/%.o,$(wildcard tests/shm/*.cpp) $(SHM) $(CORE))
-	$(CXX) -pthread -o $@ $^ -lgtest_main -lgtest -lapr-1
+	@echo "  link $@"
+	@$(CXX) -pthread -o $@ $^ -lgtest_main -lgtest -lapr-1
 
 $(BUILD)/harness_tests: $(call test_objects,$(wildcard tests/support/*.cpp))
-	$(CXX) -pthread -o $@ $^ -lgtest_main -lgtest -lcurl
+	@echo "  link $@"
+	@$(CXX) -pthread -o $@ $^ -lgtest_main -lgtest -lcurl
 
 $(BUILD)/httpd_tests: $(call test_objects,$(wildcard tests/httpd/*.cpp) $(SUPPORT))
-	$(CXX) -pthread -o $@ $^ -lgtest_main -lgtest -lcurl
+	@echo "  link $@"
+	@$(CXX) -pthread -o $@ $^ -lgtest_main -lgtest -lcurl
 
-check_programs := $(BUILD)/unit_tests $(BUILD)/shm_tests $(BUILD)/harness_tests $(BUILD)/httpd_tests
+check_programs := $(BUILD)/demo $(BUILD)/unit_tests $(BUILD)/shm_tests $(BUILD)/harness_tests $(BUILD)/httpd_tests
 
 packages:
 	tests/support/packages.sh test
 
 test:
 	tests/support/packages.sh test
-	$(MAKE) -j2 check
+	@$(MAKE) --no-print-directory -j2 check
 
 check: all $(check_programs)
 	BUILD=$(BUILD) tests/support/run_tests.sh
 
 run:
-	docker/demo/packages.sh
-	$(MAKE) -j2 all $(BUILD)/demo
-	BUILD=$(BUILD) docker/demo/run.sh
+	tests/support/packages.sh run
+	@$(MAKE) --no-print-directory -j2 all $(BUILD)/demo
+	@$(BUILD)/demo
 
 $(BUILD)/demo: $(call test_objects,$(wildcard docker/demo/*.cpp) $(SUPPORT))
-	$(CXX) -pthread -o $@ $^ -lcurl
+	@echo "  link $@"
+	@$(CXX) -pthread -o $@ $^ -lcurl
 
 install: all
 	install -D -m 644 $(BUILD)/mod_circuitbreaker.so $(DESTDIR)$(call apxs,LIBEXECDIR)/mod_circuitbreaker.so

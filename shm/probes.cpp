@@ -30,6 +30,20 @@ bool settle(Slot& slot, std::uint32_t i, std::uint64_t held, core::Event event, 
     return true;
 }
 
+/// The same for a lease whose deadline has passed, by the rule of its phase: whoever finds that, reports it.
+bool settle_by_deadline(Slot& slot, std::uint32_t i, std::uint64_t held, const core::Policy& policy,
+                        const Process& process) noexcept {
+    const Phase phase = Lease::of(held).phase;
+    core::Event event;
+    event.verdict = verdict_at_deadline(phase);
+    if (!settle(slot, i, held, event, policy, process)) return false;
+    if (phase == Phase::sent) {
+        slot.totals.probes_lost.fetch_add(1, std::memory_order_relaxed);
+        if (process.observer != nullptr) process.observer->on_probe_lost(slot);
+    }
+    return true;
+}
+
 }  // namespace
 
 Permit take_probe(Slot& slot, const core::Policy& policy, const Process& process, core::Millis lease_span) noexcept {
@@ -77,15 +91,15 @@ Permit take_probe(Slot& slot, const core::Policy& policy, const Process& process
 
 void settle_probe(Slot& slot, const core::Policy& policy, const Process& process, Permit& permit,
                   const Ending& ending) noexcept {
+    const Lease lease = Lease::of(permit.lease);
+    if (lease.is_past(process.clock.now())) {  // the deadline's rule, whoever applies it (CASES 4)
+        settle_by_deadline(slot, permit.slot, permit.lease, policy, process);
+        return;
+    }
     core::Event event;
     event.verdict = ending.verdict;
     event.slow = ending.slow;
     event.least_open_time = ending.least_open_time;
-    const Lease lease = Lease::of(permit.lease);
-    if (lease.is_past(process.clock.now())) {  // the deadline's rule, whoever applies it (CASES 4)
-        event.verdict = verdict_at_deadline(lease.phase);
-        event.slow = false;
-    }
     settle(slot, permit.slot, permit.lease, event, policy, process);
 }
 
@@ -107,14 +121,7 @@ bool expire_probes(Slot& slot, const core::Policy& policy, const Process& proces
         const std::uint64_t seen = slot.lease[i].load(std::memory_order_seq_cst);
         const Lease lease = Lease::of(seen);
         if (lease.state != LeaseState::active || !lease.is_past(process.clock.now())) continue;
-        core::Event event;
-        event.verdict = verdict_at_deadline(lease.phase);
-        if (!settle(slot, i, seen, event, policy, process)) continue;
-        is_any = true;
-        if (lease.phase == Phase::sent) {
-            slot.totals.probes_lost.fetch_add(1, std::memory_order_relaxed);
-            if (process.observer != nullptr) process.observer->on_probe_lost(slot);
-        }
+        if (settle_by_deadline(slot, i, seen, policy, process)) is_any = true;
     }
     return is_any;
 }

@@ -74,17 +74,20 @@ Search search(const Segment& segment, const Identity& identity, std::uint64_t ha
     return result;
 }
 
-/// A slot's new life: history gone, generation advanced.
-void renew(Slot& slot, const Identity& identity, std::uint64_t epoch, core::Millis now) noexcept {
-    const std::uint64_t before = slot.word.load(std::memory_order_relaxed);
-    if (slot.epoch.load(std::memory_order_relaxed) != 0 || before != 0) {
+/// A slot's first life, or its next one: history gone, generation advanced.
+void renew(Slot& slot, bool is_first, const Identity& identity, std::uint64_t epoch, core::Millis now) noexcept {
+    if (!is_first) {
         core::Word word;
-        word.generation = (core::generation_of(before) + 1) & core::kGenerationMask;
+        word.generation =
+            (core::generation_of(slot.word.load(std::memory_order_relaxed)) + 1) & core::kGenerationMask;
         slot.word.store(core::pack(word), std::memory_order_relaxed);
         slot.reports.store(word.generation, std::memory_order_relaxed);
         for (Atomic64* counter = &slot.totals.calls; counter != reinterpret_cast<Atomic64*>(&slot.totals + 1);
              ++counter) {
             counter->store(0, std::memory_order_relaxed);
+        }
+        for (Atomic64& word_of_window : slot.window) {  // another kind of window could read it (see set_shape)
+            word_of_window.store(0, std::memory_order_relaxed);
         }
         slot.shape.store(0, std::memory_order_relaxed);
         slot.suppressed.store(0, std::memory_order_relaxed);
@@ -137,10 +140,15 @@ BindResult bind(const Segment& segment, const Identity& identity, std::uint64_t 
         const Search seen = search(segment, identity, hash, segment.header->capacity);
         if (seen.found == Search::Found::claimed_by_other) return BindResult::busy;
         if (seen.found == Search::Found::mine) {
+            step("bind.found");
             // First the epoch, then another look (both seq_cst): free_unused() does it the other way round.
             raise(segment.slots[seen.index].epoch, epoch);
             step("bind.epoch");
-            if (!segment.is_ready(seen.index)) return BindResult::busy;
+            // The identity again: since we searched, the slot may have been freed and be another member's by now. From
+            // here on it can't be freed, so what we see stays.
+            if (!segment.is_ready(seen.index) || !same(segment.slots[seen.index].identity, identity)) {
+                return BindResult::busy;
+            }
             index = seen.index;
             return BindResult::bound;
         }
@@ -158,7 +166,8 @@ BindResult bind(const Segment& segment, const Identity& identity, std::uint64_t 
             segment.directory[seen.place].store(entry(Claim::tombstone, 0, 0), std::memory_order_seq_cst);
             return BindResult::busy;
         }
-        renew(segment.slots[seen.place], identity, epoch, segment.clock().now());
+        renew(segment.slots[seen.place], claim_of(seen.place_entry) == Claim::empty, identity, epoch,
+              segment.clock().now());
         step("bind.written");
         // Release: who sees `ready` sees the identity.
         segment.directory[seen.place].store(entry(Claim::ready, 0, hash), std::memory_order_seq_cst);
@@ -180,21 +189,23 @@ std::uint32_t register_child(const Segment& segment, std::uint32_t pid, std::uin
     for (std::uint32_t i = 0; i < segment.header->columns; ++i) {
         std::uint64_t expected = 0;
         if (segment.children[i].compare_exchange_strong(expected, child_word(pid, epoch), std::memory_order_seq_cst)) {
+            step("register.claimed");
             raise(segment.header->columns_used, i + 1);
             column = i;
             break;
         }
     }
     // First we register, then we look; free_unused() first says what it frees, then looks for children (seq_cst all).
-    is_stale = segment.header->freed_epoch.load(std::memory_order_seq_cst) > epoch;
+    // Without a column nobody would wait for this child before a slot that it has bound is freed.
+    is_stale = column == kNoColumn || segment.header->freed_epoch.load(std::memory_order_seq_cst) > epoch;
     return column;
 }
 
 void child_exited(const Segment& segment, const Process& parent, std::uint32_t dead_pid, PolicyOf policy_of,
                   const void* context) noexcept {
     std::uint32_t column = kNoColumn;
-    const auto used = static_cast<std::uint32_t>(segment.header->columns_used.load(std::memory_order_seq_cst));
-    for (std::uint32_t i = 0; i < used; ++i) {
+    // All columns, not only columns_used: the child may have died between taking one and raising that.
+    for (std::uint32_t i = 0; i < segment.header->columns; ++i) {
         const std::uint64_t word = segment.children[i].load(std::memory_order_seq_cst);
         if (word != 0 && (word & kPidMask) == dead_pid) column = i;
     }

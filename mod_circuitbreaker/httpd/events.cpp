@@ -26,8 +26,11 @@ void evidence_text(char (&text)[kMaxText], const shm::Change& change) noexcept {
         case core::Reason::probe_failed:
         case core::Reason::no_evidence:
         case core::Reason::probes_succeeded:
-            apr_snprintf(text, kMaxText, ", of %u probes a round %u succeeded, %u failed, %u were neutral before",
-                         change.before.round, change.before.successes, change.before.failures, change.before.neutral);
+            // The counts of before: the probe that decided comes on top.
+            apr_snprintf(text, kMaxText, ", %u succeeded, %u failed, %u proved nothing",
+                         change.before.successes + (change.reason == core::Reason::probes_succeeded ? 1U : 0U),
+                         change.before.failures + (change.reason == core::Reason::probe_failed ? 1U : 0U),
+                         change.before.neutral + (change.reason == core::Reason::no_evidence ? 1U : 0U));
             break;
         default:
             text[0] = '\0';

@@ -33,6 +33,16 @@ void die_in_time(const char* place) noexcept {
     if (std::strcmp(place, deadly_place) == 0 && --passings_left == 0) ::kill(::getpid(), SIGKILL);
 }
 
+const char* other_place = nullptr;
+std::function<void()> other_work;
+
+void do_other_work(const char* place) noexcept {
+    if (!other_work || std::strcmp(place, other_place) != 0) return;
+    const std::function<void()> once = std::move(other_work);
+    other_work = nullptr;
+    once();
+}
+
 }  // namespace
 
 pid_t fork_child(const std::function<void()>& work) {
@@ -101,6 +111,21 @@ Restless::Restless() {
 
 Restless::~Restless() {
     shm::on_step = nullptr;
+}
+
+Between::Between(const char* place, std::function<void()> other) {
+    other_place = place;
+    other_work = std::move(other);
+    shm::on_step = do_other_work;
+}
+
+Between::~Between() {
+    shm::on_step = nullptr;
+    other_work = nullptr;
+}
+
+bool Between::has_happened() const {
+    return !other_work;
 }
 
 void die_at(const char* place, unsigned n) noexcept {

@@ -47,6 +47,16 @@ class Restless {
     Restless& operator=(const Restless&) = delete;
 };
 
+/// While it lives, the first passing of the named place does something else in between, as another process might.
+class Between {
+  public:
+    Between(const char* place, std::function<void()> other);
+    ~Between();
+    Between(const Between&) = delete;
+    Between& operator=(const Between&) = delete;
+    [[nodiscard]] bool has_happened() const;
+};
+
 /// From here on this process dies by SIGKILL at the n-th passing (1: the next) of the named place.
 void die_at(const char* place, unsigned n) noexcept;
 

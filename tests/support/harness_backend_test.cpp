@@ -98,6 +98,7 @@ TEST(Backend, DelaysTheHeadersOrTheBody) {
 
     backend.answer(Reply::ok("0123456789").in_chunks().stalling(7));
     EXPECT_EQ(get(backend.url(), {.timeout = 50ms}).body, "0123456");
+    EXPECT_TRUE(backend.wait_until_quiet());
     auto stalled = get_later(backend.url());
     EXPECT_TRUE(backend.wait_for_concurrent(1));
     backend.release();

@@ -1,0 +1,105 @@
+#include "traffic.hpp"
+
+#include <future>
+
+namespace cb::test {
+
+std::string plain_worker(const Backend& backend, const std::string& parameters) {
+    return "ProxyPass / " + backend.member() + "/ " + parameters + "\n";
+}
+
+std::string member_line(const Backend& backend, const std::string& parameters) {
+    return "    BalancerMember " + backend.member() + " " + parameters + "\n";
+}
+
+std::string balancer_of(const std::string& lines) {
+    return "<Proxy balancer://app>\n" + lines + "</Proxy>\nProxyPass / balancer://app/\n";
+}
+
+HttpdOptions site(Mpm mpm, const std::string& policy, const std::string& proxied) {
+    return {.mpm = mpm, .config = policy + status_location + proxied};
+}
+
+std::string statuses(unsigned count, const std::string& url) {
+    std::string text;
+    for (unsigned i = 0; i < count; ++i) text += (i > 0 ? " " : "") + std::to_string(get(url).status);
+    return text;
+}
+
+std::string answerers(unsigned count, const std::string& url) {
+    std::string text;
+    for (unsigned i = 0; i < count; ++i) {
+        const std::string backend = get(url).backend();
+        text += (i > 0 ? " " : "") + (backend.empty() ? "httpd" : backend);
+    }
+    return text;
+}
+
+std::vector<std::string> transition_lines(const Httpd& httpd) {
+    std::vector<std::string> lines;
+    for (const std::string& line : httpd.error_lines_with("circuit breaker: member")) {
+        if (line.find(" -> ") != std::string::npos) lines.push_back(line);
+    }
+    return lines;
+}
+
+std::size_t transitions(const Httpd& httpd, const std::string& from, const std::string& to) {
+    return httpd.error_lines_with(": " + from + " -> " + to + ":").size();
+}
+
+bool wait_for_end_of_open_time(const Httpd& httpd, const Backend& backend) {
+    return wait_until([&] { return BreakerPage(httpd).member(backend).number("Next-probe-ms") == 0; }, patience,
+                      "the open time of " + backend.name() + " to be over");
+}
+
+bool wait_for_counter(const Httpd& httpd, const Backend& backend, const std::string& key, std::uint64_t value) {
+    return wait_until([&] { return BreakerPage(httpd).member(backend).number(key) >= value; }, patience,
+                      key + " of " + backend.name() + " to be " + std::to_string(value));
+}
+
+bool wait_for_no_permits(const Httpd& httpd, const Backend& backend) {
+    return wait_until(
+        [&] {
+            const BreakerBlock block = BreakerPage(httpd).member(backend);
+            return block.number("In-flight") == 0 && block.number("Leases") == 0 &&
+                   block.number("Probes-in-flight") == 0;
+        },
+        patience, "every permit of " + backend.name() + " to be given back");
+}
+
+ClientForEachChild::ClientForEachChild(const Httpd& httpd, Backend& backend, unsigned count) : httpd_(httpd) {
+    // While all are held, each must have a child of its own.
+    backend.hold();
+    std::vector<std::future<Response>> responses;
+    for (unsigned i = 0; i < count; ++i) {
+        Client& client = *clients_.emplace_back(std::make_unique<Client>());
+        responses.push_back(std::async(std::launch::async, [&client, &httpd] { return client.get(httpd.url("/seat")); }));
+    }
+    EXPECT_TRUE(backend.wait_for_concurrent(count)) << httpd.describe();
+    backend.release();
+    for (auto& response : responses) EXPECT_EQ(response.get().status, 200);
+    EXPECT_TRUE(httpd.wait_for_access_line("path=/seat", count));
+    EXPECT_EQ(children_seen(), count);
+    backend.forget();
+}
+
+Response ClientForEachChild::get(const std::string& path) {
+    Client& client = *clients_[next_++ % clients_.size()];
+    const Response response = client.get(httpd_.url(path));
+    EXPECT_FALSE(response.new_connection) << "the client has lost its child";
+    return response;
+}
+
+std::size_t ClientForEachChild::children_seen() const {
+    std::set<std::string> pids;
+    for (const std::string& line : httpd_.access_lines_with("path=/seat")) pids.insert(line.substr(0, line.find(' ')));
+    return pids.size();
+}
+
+HttpdOptions one_thread_each(HttpdOptions options, unsigned children) {
+    options.children = children;
+    options.threads = 1;
+    return options;
+}
+
+}  // namespace cb::test

@@ -1,0 +1,126 @@
+// What the tests about traffic have in common: configurations as text, one client for each child, gates.
+//
+//     Httpd httpd(site(GetParam(), "CircuitBreakerConsecutiveFailures 3\n", plain_worker(app)));
+//     httpd.start();
+//     EXPECT_EQ(statuses(5, httpd.url("/x")), "503 503 503 503 503");
+//
+// Thread safety: values and pure functions; a ClientForEachChild belongs to one thread; a Gate is for all of them.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "breaker_page.hpp"
+#include "support/backend.hpp"
+#include "support/http_client.hpp"
+#include "support/httpd.hpp"
+#include "support/load.hpp"
+
+namespace cb::test {
+
+/// A policy that trips on failures in a row only, and that a test needn't wait for.
+inline constexpr const char* quick_policy =
+    "CircuitBreaker On\nCircuitBreakerFailureRate Off\nCircuitBreakerConsecutiveFailures 3\n"
+    "CircuitBreakerOpenTime 500ms jitter=0\nCircuitBreakerProbes 1\n";
+
+/// The same, but once open it stays open for the rest of the test.
+inline constexpr const char* long_open = "CircuitBreakerOpenTime 10min jitter=0\n";
+
+/// Nothing trips; for tests of what is counted.
+inline constexpr const char* counting_policy =
+    "CircuitBreaker On\nCircuitBreakerFailureRate Off\nCircuitBreakerConsecutiveFailures Off\n";
+
+/// `ProxyPass / http://...` with parameters of that worker ("timeout=1").
+[[nodiscard]] std::string plain_worker(const Backend& backend, const std::string& parameters = "");
+
+/// A BalancerMember line.
+[[nodiscard]] std::string member_line(const Backend& backend, const std::string& parameters = "");
+
+/// `balancer://app` with these lines inside, for every path.
+[[nodiscard]] std::string balancer_of(const std::string& lines);
+
+/// Options for a server with that policy, the status page at /breakers, and those proxied paths.
+[[nodiscard]] HttpdOptions site(Mpm mpm, const std::string& policy, const std::string& proxied);
+
+/// Sequential requests, each on a connection of its own: their statuses, "200 503 503".
+[[nodiscard]] std::string statuses(unsigned count, const std::string& url);
+
+/// Who answered them: names of backends, "httpd" where it answered itself.
+[[nodiscard]] std::string answerers(unsigned count, const std::string& url);
+
+/// Lines of the error log about changes of a breaker's state.
+[[nodiscard]] std::vector<std::string> transition_lines(const Httpd& httpd);
+
+/// Of those, the ones that say "from -> to".
+[[nodiscard]] std::size_t transitions(const Httpd& httpd, const std::string& from, const std::string& to);
+
+/// The time until the breaker of that backend may be probed has run out, by the status page.
+[[nodiscard]] bool wait_for_end_of_open_time(const Httpd& httpd, const Backend& backend);
+
+/// The counter on the status page has reached that value.
+[[nodiscard]] bool wait_for_counter(const Httpd& httpd, const Backend& backend, const std::string& key,
+                                    std::uint64_t value);
+
+/// No call and no probe is under way, and no lease is taken: every permit has come back.
+[[nodiscard]] bool wait_for_no_permits(const Httpd& httpd, const Backend& backend);
+
+/// Clients whose kept connections lead to as many different children. The server needs that many children with one
+/// thread each (`one_thread_each`), `backend` answers them and is otherwise idle.
+class ClientForEachChild {
+  public:
+    ClientForEachChild(const Httpd& httpd, Backend& backend, unsigned count);
+
+    /// The next client in turn makes the request.
+    [[nodiscard]] Response get(const std::string& path);
+    /// Different children that these clients have reached, by the access log.
+    [[nodiscard]] std::size_t children_seen() const;
+
+  private:
+    const Httpd& httpd_;
+    std::vector<std::unique_ptr<Client>> clients_;
+    std::size_t next_ = 0;
+};
+
+[[nodiscard]] HttpdOptions one_thread_each(HttpdOptions options, unsigned children);
+
+/// Handlers wait in it until it is opened.
+class Gate {
+  public:
+    void pass() {
+        ++waiting_;
+        open_.wait(false);
+    }
+    void open() {
+        open_ = true;
+        open_.notify_all();
+    }
+    [[nodiscard]] bool wait_for(unsigned waiting) const {
+        return wait_until([&] { return waiting_ >= waiting; }, patience, "requests at the gate");
+    }
+    Gate() = default;
+    ~Gate() { open(); }
+    Gate(const Gate&) = delete;
+    Gate& operator=(const Gate&) = delete;
+
+  private:
+    std::atomic<unsigned> waiting_{0};
+    std::atomic<bool> open_{false};
+};
+
+/// Tests that run on every MPM.
+class TrafficTest : public testing::TestWithParam<Mpm> {
+  protected:
+    [[nodiscard]] static HttpdOptions site(const std::string& policy, const std::string& proxied) {
+        return test::site(GetParam(), policy, proxied);
+    }
+};
+
+inline const auto each_mpm = testing::Values(Mpm::prefork, Mpm::worker, Mpm::event);
+inline std::string mpm_name(const testing::TestParamInfo<Mpm>& info) { return name_of(info.param); }
+
+}  // namespace cb::test
