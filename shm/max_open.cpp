@@ -20,7 +20,7 @@ bool is_within_limit(const Slot& slot, const core::Policy& policy, Peers peers) 
     bool is_among = false;
     for (std::uint32_t i = 0; i < peers.count; ++i) {
         if (peers.slots[i] == &slot) is_among = true;
-        if (counts_as_open(*peers.slots[i])) ++open;
+        if (peers.slots[i] != nullptr && counts_as_open(*peers.slots[i])) ++open;
     }
     if (!is_among) return true;  // mod_proxy could not use it anyway
     return std::uint64_t{open} * 100 <= std::uint64_t{policy.max_open} * peers.count;

@@ -50,7 +50,8 @@ struct Process {
     Observer* observer = nullptr;  // may be nullptr
 };
 
-/// The other members of a balancer, for MaxOpen: those that mod_proxy could use, oneself included.
+/// The members of a balancer, for MaxOpen: those that mod_proxy could use, oneself included; nullptr stands for one
+/// without a breaker.
 struct Peers {
     Slot* const* slots = nullptr;
     std::uint32_t count = 0;

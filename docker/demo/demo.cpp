@@ -25,7 +25,9 @@ using cb::demo::Table;
 
 volatile std::sig_atomic_t is_interrupted = 0;
 
-void on_signal(int) { is_interrupted = 1; }
+void on_signal(int) {
+    is_interrupted = 1;
+}
 
 int port_from_environment() {
     const char* const text = std::getenv("PORT");
@@ -51,7 +53,9 @@ const std::array<Moment, 5> story{{
     {23, "That was it.", [](Scene&) {}},
 }};
 
-void sleep_a_little() { std::this_thread::sleep_for(250ms); }
+void sleep_a_little() {
+    std::this_thread::sleep_for(250ms);
+}
 
 void tell(Scene& scene, Table& table) {
     const auto start = std::chrono::steady_clock::now();
@@ -81,7 +85,8 @@ int run() {
         return 1;
     }
     Scene scene(static_cast<std::uint16_t>(port));
-    std::printf("httpd with mod_circuitbreaker: http://127.0.0.1:%d/  (three backends: alfa, bravo, charlie)\n\n", port);
+    std::printf("httpd with mod_circuitbreaker: http://127.0.0.1:%d/  (three backends: alfa, bravo, charlie)\n\n",
+                port);
     Table table;
     {
         cb::demo::Load load(scene);
@@ -93,11 +98,13 @@ int run() {
     const bool is_well = scene.state_of(1) == "closed" || scene.state_of(1) == "recovering";
     const char* const once = std::getenv("DEMO");
     if (once != nullptr && std::strcmp(once, "once") == 0) return is_well ? 0 : 1;
-    std::printf("Still serving:\n  http://127.0.0.1:%d/           the application\n"
-                "  http://127.0.0.1:%d/breakers   the breakers\nCtrl-C ends it.\n",
-                port, port);
+    std::printf(
+        "Still serving:\n  http://127.0.0.1:%d/           the application\n"
+        "  http://127.0.0.1:%d/breakers   the breakers\nCtrl-C ends it.\n",
+        port, port);
     std::fflush(stdout);
-    while (is_interrupted == 0 && scene.is_running()) sleep_a_little();
+    while (is_interrupted == 0 && scene.is_running())
+        sleep_a_little();
     return 0;
 }
 

@@ -24,7 +24,8 @@ constexpr std::array<const char*, Scene::backends> names{"alfa", "bravo", "charl
 
 std::string demo_config(const std::array<std::unique_ptr<Backend>, Scene::backends>& backends) {
     std::string config = "<Proxy \"balancer://app\">\n";
-    for (const auto& backend : backends) config += "    BalancerMember \"" + backend->member() + "\"\n";
+    for (const auto& backend : backends)
+        config += "    BalancerMember \"" + backend->member() + "\"\n";
     return config +
            "    CircuitBreaker On\n"
            "    CircuitBreakerConsecutiveFailures 5\n"
@@ -50,13 +51,15 @@ bool is_free(int port) {
     address.sin_family = AF_INET;
     address.sin_port = htons(static_cast<std::uint16_t>(port));
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const bool is_bound = bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 && listen(fd, 1) == 0;
+    const bool is_bound =
+        bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 && listen(fd, 1) == 0;
     close(fd);
     return is_bound;
 }
 
 Scene::Scene(std::uint16_t port) : port_(port) {
-    for (std::size_t i = 0; i < backends_.size(); ++i) backends_[i] = std::make_unique<Backend>(names[i]);
+    for (std::size_t i = 0; i < backends_.size(); ++i)
+        backends_[i] = std::make_unique<Backend>(names[i]);
     HttpdOptions options;
     options.add_modules = {"authz_host"};
     options.config = demo_config(backends_);
@@ -66,10 +69,11 @@ Scene::Scene(std::uint16_t port) : port_(port) {
     std::ofstream(root / "httpd.conf") << httpd_config(options, root, port_);
     httpd_ = std::make_unique<Process>(
         Command{{"/usr/sbin/apache2", "-f", root / "httpd.conf", "-DFOREGROUND"}, {}, root / "console"});
-    const bool is_up = wait_until(
-        [&] { return !httpd_->running() || get(url("/breakers")).status == 200; }, patience, "httpd to answer");
+    const bool is_up = wait_until([&] { return !httpd_->running() || get(url("/breakers")).status == 200; }, patience,
+                                  "httpd to answer");
     if (!is_up || !httpd_->running()) {
-        throw std::runtime_error("httpd did not start:\n" + read_file(root / "console") + read_file(root / "error.log"));
+        throw std::runtime_error("httpd did not start:\n" + read_file(root / "console") +
+                                 read_file(root / "error.log"));
     }
 }
 
@@ -78,10 +82,16 @@ Scene::~Scene() {
     (void)httpd_->wait_for_exit(patience);
 }
 
-void Scene::fail(int backend) { backends_[static_cast<std::size_t>(backend)]->answer(Reply::status(503)); }
-void Scene::mend(int backend) { backends_[static_cast<std::size_t>(backend)]->answer_as_usual(); }
+void Scene::fail(int backend) {
+    backends_[static_cast<std::size_t>(backend)]->answer(Reply::status(503));
+}
+void Scene::mend(int backend) {
+    backends_[static_cast<std::size_t>(backend)]->answer_as_usual();
+}
 
-std::string Scene::url(const std::string& path) const { return "http://127.0.0.1:" + std::to_string(port_) + path; }
+std::string Scene::url(const std::string& path) const {
+    return "http://127.0.0.1:" + std::to_string(port_) + path;
+}
 
 std::array<std::map<std::string, std::string>, Scene::backends> Scene::look() const {
     std::array<std::map<std::string, std::string>, backends> found;
@@ -112,7 +122,8 @@ std::string Scene::log_lines() const {
 }
 
 Load::Load(const Scene& scene) {
-    for (int i = 0; i < 4; ++i) threads_.emplace_back([this, url = scene.url("/")] { work(url); });
+    for (int i = 0; i < 4; ++i)
+        threads_.emplace_back([this, url = scene.url("/")] { work(url); });
 }
 
 void Load::work(const std::string& url) {

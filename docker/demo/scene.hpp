@@ -33,7 +33,9 @@ class Scene {
 
     void fail(int backend);
     void mend(int backend);
-    [[nodiscard]] const std::string& name(int backend) const { return backends_[static_cast<std::size_t>(backend)]->name(); }
+    [[nodiscard]] const std::string& name(int backend) const {
+        return backends_[static_cast<std::size_t>(backend)]->name();
+    }
     [[nodiscard]] std::string url(const std::string& path = "/") const;
     [[nodiscard]] bool is_running() { return httpd_->running(); }
 

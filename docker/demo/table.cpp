@@ -34,15 +34,16 @@ void Table::show(const Scene& scene, int second) {
     if (!is_terminal_ && second == last_second_) return;
     last_second_ = second;
     if (is_drawn_ && is_terminal_) std::printf("\033[%dA", lines);
-    std::printf("%3d s  %-8s %-12s %15s %14s %9s %10s %10s\n", second, "backend", "state", "window: failed", "next probe",
-                "probes", "in flight", "refused");
+    std::printf("%3d s  %-8s %-12s %15s %14s %9s %10s %10s\n", second, "backend", "state", "window: failed",
+                "next probe", "probes", "in flight", "refused");
     auto blocks = scene.look();
     for (int i = 0; i < Scene::backends; ++i) {
         auto& block = blocks[static_cast<std::size_t>(i)];
         const std::string rate = number(block, "Window-failures") + "/" + number(block, "Window-calls");
-        std::printf("       %-8s %-12s %15s %14s %9s %10s %10s\n", scene.name(i).c_str(), number(block, "State").c_str(),
-                    rate.c_str(), seconds(number(block, "Next-probe-ms")).c_str(), number(block, "Probes").c_str(),
-                    number(block, "Probes-in-flight").c_str(), number(block, "Refused").c_str());
+        std::printf("       %-8s %-12s %15s %14s %9s %10s %10s\n", scene.name(i).c_str(),
+                    number(block, "State").c_str(), rate.c_str(), seconds(number(block, "Next-probe-ms")).c_str(),
+                    number(block, "Probes").c_str(), number(block, "Probes-in-flight").c_str(),
+                    number(block, "Refused").c_str());
     }
     std::printf("\n");
     std::fflush(stdout);

@@ -27,8 +27,8 @@ std::uint32_t ramp_share(const RampUp& ramp_up, Millis elapsed) noexcept {
 const char* contradiction(const Policy& policy) noexcept {
     if (policy.mode == Mode::off) return nullptr;
     if (policy.window.calls > 0 && policy.minimum_calls > policy.window.calls) {
-        return "CircuitBreakerMinimumCalls is greater than the calls of CircuitBreakerWindow, so no rate could ever "
-               "trip: lower CircuitBreakerMinimumCalls or widen CircuitBreakerWindow";
+        return "CircuitBreakerMinimumCalls (20 unless set) is greater than the calls of CircuitBreakerWindow, so no rate "
+               "could ever trip: lower CircuitBreakerMinimumCalls or widen CircuitBreakerWindow";
     }
     if (policy.failure_rate == 0 && policy.consecutive_failures == 0 && policy.slow_call.threshold == 0) {
         return "CircuitBreakerFailureRate, CircuitBreakerConsecutiveFailures and CircuitBreakerSlowCall are all Off, "

@@ -12,7 +12,9 @@ namespace {
 ap_filter_rec_t* response_filter;
 ap_filter_rec_t* backend_filter;
 
-core::Millis now() noexcept { return runtime.process.clock.now(); }
+core::Millis now() noexcept {
+    return runtime.process.clock.now();
+}
 
 const char* verdict_text(apr_pool_t* p, core::Verdict verdict, core::Outcome outcome) noexcept {
     if (verdict == core::Verdict::success) return "success";
@@ -28,14 +30,15 @@ const char* verdict_text(apr_pool_t* p, core::Verdict verdict, core::Outcome out
 shm::Peers peers_of(const RequestState& state) noexcept {
     if (state.balancer == nullptr || state.call.breaker->policy.max_open >= 100) return {};
     const int count = state.balancer->workers->nelts;
-    auto** const slots = static_cast<shm::Slot**>(apr_palloc(state.r->pool, static_cast<apr_size_t>(count) * sizeof(void*)));
+    auto** const slots =
+        static_cast<shm::Slot**>(apr_palloc(state.r->pool, static_cast<apr_size_t>(count) * sizeof(void*)));
     std::uint32_t used = 0;
     for (int i = 0; i < count; ++i) {
         const proxy_worker* const worker = workers_of(*state.balancer)[i];
         constexpr unsigned kOut = PROXY_WORKER_DISABLED | PROXY_WORKER_STOPPED | PROXY_WORKER_DRAIN;
         if (worker == nullptr || (worker->s->status & kOut) != 0) continue;
         Breaker* const breaker = runtime.registry->find(*worker);
-        if (breaker != nullptr) slots[used++] = breaker->slot.load(std::memory_order_acquire);
+        slots[used++] = breaker != nullptr ? breaker->slot.load(std::memory_order_acquire) : nullptr;
     }
     return {slots, used};
 }
@@ -48,8 +51,8 @@ void finish_call(RequestState& state, core::Outcome outcome) noexcept {
     shm::Ending ending;
     ending.outcome = outcome;
     ending.verdict = core::builtin_verdict(outcome);
-    ending.slow = policy.slow_call.threshold > 0 && is_timed(outcome) &&
-                  latency_of(call, now()) > policy.slow_call.threshold;
+    ending.slow =
+        policy.slow_call.threshold > 0 && is_timed(outcome) && latency_of(call, now()) > policy.slow_call.threshold;
     apr_table_setn(state.r->subprocess_env, "CIRCUIT_BREAKER_VERDICT",
                    verdict_text(state.r->pool, ending.verdict, outcome));
     shm::finish(*call.slot, policy, runtime.process, call.permit, ending, peers_of(state));
@@ -137,7 +140,8 @@ extern "C" apr_status_t on_response(ap_filter_t* f, apr_bucket_brigade* bb) noex
 
 // --- around the scheme handler ---
 
-int run_call(RequestState& state, proxy_worker& worker, char* url, const char* proxyhost, apr_port_t proxyport) noexcept {
+int run_call(RequestState& state, proxy_worker& worker, char* url, const char* proxyhost,
+             apr_port_t proxyport) noexcept {
     Call& call = state.call;
     call.is_http = false;
     for (const char* scheme : {"http", "https", "ws", "wss"}) {
@@ -155,7 +159,8 @@ int run_call(RequestState& state, proxy_worker& worker, char* url, const char* p
 
 /// A call that never reached its member may go to another one, as in stock httpd (proxy_handler, `maxattempts`).
 bool may_go_on(const RequestState& state, int rv, core::Outcome outcome, int attempts) noexcept {
-    if (state.balancer == nullptr || rv != HTTP_SERVICE_UNAVAILABLE || !state.call.breaker->is_enforcing()) return false;
+    if (state.balancer == nullptr || rv != HTTP_SERVICE_UNAVAILABLE || !state.call.breaker->is_enforcing())
+        return false;
     if (outcome != core::Outcome::connect && outcome != core::Outcome::local) return false;
     return state.balancer->s->max_attempts_set != 0 && attempts <= state.balancer->s->max_attempts;
 }

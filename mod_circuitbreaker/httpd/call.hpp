@@ -24,7 +24,8 @@ void close_call(RequestState& state) noexcept;
 extern "C" apr_status_t abandon_call(void* state) noexcept;
 
 /// A probe's lease: until then its outcome must be known (DESIGN 3: connect timeout + probe timeout + settle + 1 s).
-[[nodiscard]] core::Millis lease_span(const request_rec* r, const Breaker& breaker, const proxy_worker& worker) noexcept;
+[[nodiscard]] core::Millis lease_span(const request_rec* r, const Breaker& breaker,
+                                      const proxy_worker& worker) noexcept;
 
 }  // namespace cb::httpd
 

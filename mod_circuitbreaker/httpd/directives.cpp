@@ -17,6 +17,7 @@ struct Words {
     char* const* word;
 
     [[nodiscard]] const char* wrong(const char* value, const char* allowed) const noexcept {
+        if (*value == '\0') return apr_psprintf(cmd->pool, "%s: a value is missing, write %s", cmd->cmd->name, allowed);
         return apr_psprintf(cmd->pool, "%s: \"%s\" is wrong, write %s", cmd->cmd->name, value, allowed);
     }
     [[nodiscard]] const char* contradiction(const char* what) const noexcept {
@@ -234,11 +235,13 @@ const char* section_of(const cmd_parms* cmd) noexcept {
 const char* on_directive(cmd_parms* cmd, void* mconfig, int argc, char* const argv[]) noexcept {
     const auto index = static_cast<std::uint32_t>(static_cast<const Reader*>(cmd->info) - kReaders);
     const auto directive = static_cast<Directive>(index);
-    const Words words{cmd, argc, argv};
-    if (argc == 0) return words.contradiction("a value is missing");
-    if (argc > kReaders[index].max_words) {
+    char nothing[] = "";
+    char* const missing[] = {nothing};  // no reader takes it, and its message says what would be right
+    const Words words{cmd, argc > 0 ? argc : 1, argc > 0 ? argv : missing};
+    const int most = kReaders[index].max_words;
+    if (argc > most) {
         return words.contradiction(
-            apr_psprintf(cmd->pool, "\"%s\" is one word too many", argv[kReaders[index].max_words]));
+            apr_psprintf(cmd->pool, "\"%s\" is one word too many, at most %d belong here", argv[most], most));
     }
     Settings* settings = &server_settings(cmd->server);
     if (cmd->path != nullptr) {

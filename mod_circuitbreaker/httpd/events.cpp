@@ -37,7 +37,9 @@ void evidence_text(char (&text)[kMaxText], const shm::Change& change) noexcept {
     }
 }
 
-const char* separator(const shm::Slot& slot) noexcept { return slot.identity.balancer[0] != '\0' ? " of " : ""; }
+const char* separator(const shm::Slot& slot) noexcept {
+    return slot.identity.balancer[0] != '\0' ? " of " : "";
+}
 
 class LogObserver final : public shm::Observer {
   public:
@@ -49,10 +51,9 @@ class LogObserver final : public shm::Observer {
             apr_snprintf(next_probe, sizeof next_probe, "; next probe in %.1f s (level %u)",
                          static_cast<double>(change.open_for) / 1000.0, change.level);
         }
-        ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, runtime.server,
-                     "circuit breaker: member %s%s%s: %s -> %s: %s%s%s", slot.identity.name, separator(slot),
-                     slot.identity.balancer, core::name(change.from).data(), core::name(change.to).data(),
-                     core::name(change.reason).data(), numbers, next_probe);
+        ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, runtime.server, "circuit breaker: member %s%s%s: %s -> %s: %s%s%s",
+                     slot.identity.name, separator(slot), slot.identity.balancer, core::name(change.from).data(),
+                     core::name(change.to).data(), core::name(change.reason).data(), numbers, next_probe);
     }
 
     void on_suppressed(const shm::Slot& slot, core::Reason reason, const core::Sums& sums) noexcept override {
@@ -75,6 +76,8 @@ constinit LogObserver observer;
 
 }  // namespace
 
-shm::Observer* log_observer() noexcept { return &observer; }
+shm::Observer* log_observer() noexcept {
+    return &observer;
+}
 
 }  // namespace cb::httpd

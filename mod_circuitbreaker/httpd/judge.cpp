@@ -9,13 +9,17 @@ namespace {
 
 using core::Outcome;
 
-bool has_note(const request_rec* r, const char* name) noexcept { return apr_table_get(r->notes, name) != nullptr; }
+bool has_note(const request_rec* r, const char* name) noexcept {
+    return apr_table_get(r->notes, name) != nullptr;
+}
 
 bool is_gateway_failure(int rv) noexcept {
     return rv == HTTP_INTERNAL_SERVER_ERROR || rv == HTTP_BAD_GATEWAY || rv == HTTP_SERVICE_UNAVAILABLE;
 }
 
-bool is_request_error(int rv) noexcept { return rv >= 400 && rv < 500; }
+bool is_request_error(int rv) noexcept {
+    return rv >= 400 && rv < 500;
+}
 
 /// The call never left httpd: the member is barred by mod_proxy's own flags, or all of its connections were out for the
 /// whole of `acquire=` (ap_proxy_acquire_connection).

@@ -22,44 +22,58 @@ const core::Policy& policy_of_slot(const void*, std::uint32_t index) noexcept {
 }
 
 /// Configuration is read twice at start; messages belong to one of the two readings, and to every restart.
-bool is_second_reading() noexcept { return ap_state_query(AP_SQ_CONFIG_GEN) == 1; }
+bool is_second_reading() noexcept {
+    return ap_state_query(AP_SQ_CONFIG_GEN) == 1;
+}
 
-const char* place_text(apr_pool_t* p, const Settings& settings) noexcept {
-    for (const ap_directive_t* where : settings.where) {
-        if (where != nullptr) return apr_psprintf(p, "%s line %d", where->filename, where->line_num);
+/// The directives that the message names, as they were set, with file and line.
+const char* places_text(apr_pool_t* p, const Settings& settings, const char* message) noexcept {
+    const char* text = nullptr;
+    for (std::uint32_t i = 0; i < kDirectives; ++i) {
+        const ap_directive_t* const where = settings.where[i];
+        // "CircuitBreaker" alone begins every name, so a name must end where it ends in the message.
+        const char* const named = ap_strstr_c(message, kDirectiveNames[i]);
+        if (where == nullptr || named == nullptr || apr_isalpha(named[strlen(kDirectiveNames[i])])) continue;
+        text =
+            apr_psprintf(p, "%s%s\"%s %s\" on line %d of %s", text != nullptr ? text : "", text != nullptr ? ", " : "",
+                         where->directive, where->args, where->line_num, where->filename);
     }
-    return "the defaults";
+    return text != nullptr ? text : "by default";
 }
 
 bool report_contradictions(apr_pool_t* ptemp, server_rec* main_server) noexcept {
     bool is_fine = true;
+    PolicyReader policies(ptemp);
     for_each_member(main_server, [&](server_rec* s, proxy_balancer* balancer, proxy_worker& worker) noexcept {
         if (!is_fine || !can_have_breaker(worker)) return;
-        const Settings settings = settings_of(ptemp, s, balancer, worker);
+        const Settings settings = policies.settings_of(s, balancer, worker);
         const char* const what = core::contradiction(settings.policy);
         if (what == nullptr) return;
         is_fine = false;
-        ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_ERR, 0, s, "mod_circuitbreaker: member %s%s%s (settings from %s): %s",
+        ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_ERR, 0, s, "mod_circuitbreaker: member %s%s%s: %s (set: %s)",
                      worker.s->name_ex, balancer != nullptr ? " of " : "", balancer != nullptr ? balancer->s->name : "",
-                     place_text(ptemp, settings), what);
+                     what, places_text(ptemp, settings, what));
     });
     return is_fine;
 }
 
 void warn_of_members_without(apr_pool_t* ptemp, server_rec* main_server) noexcept {
+    PolicyReader policies(ptemp);
     for_each_member(main_server, [&](server_rec* s, proxy_balancer* balancer, proxy_worker& worker) noexcept {
-        if (can_have_breaker(worker) || settings_of(ptemp, s, balancer, worker).policy.mode == core::Mode::off) return;
+        if (can_have_breaker(worker) || policies.settings_of(s, balancer, worker).policy.mode == core::Mode::off)
+            return;
         ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_WARNING, 0, s,
                      "mod_circuitbreaker: %s has no breaker: its host is not known before the request. Declare each "
                      "backend with <Proxy \"URL\" enablereuse=on> to give it one",
                      worker.s->name_ex);
     });
     for (int i = 0; const ap_directive_t* where = unused_section(ptemp, main_server, i); ++i) {
-        ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_WARNING, 0, main_server,
-                     "mod_circuitbreaker: %s line %d: %s %s applies to no member, so its directives have no effect. Name a "
-                     "balancer or a member as it stands in ProxyPass or BalancerMember, or give this <Proxy> a parameter "
-                     "(enablereuse=on) that declares one",
-                     where->filename, where->line_num, where->directive, where->args);
+        ap_log_error(
+            APLOG_MARK, APLOG_STARTUP | APLOG_WARNING, 0, main_server,
+            "mod_circuitbreaker: %s line %d: %s %s applies to no member, so its directives have no effect. Name a "
+            "balancer or a member as it stands in ProxyPass or BalancerMember, or give this <Proxy> a parameter "
+            "(enablereuse=on) that declares one",
+            where->filename, where->line_num, where->directive, where->args);
     }
 }
 
@@ -89,10 +103,11 @@ void report_gaps() noexcept {
         }
         last_gap = 0;
         slot.reports.fetch_add(gap, std::memory_order_release);
-        ap_log_error(APLOG_MARK, APLOG_WARNING, 0, runtime.server,
-                     "circuit breaker: member %s: %u change(s) of state were not reported, as a child was killed; it is "
-                     "now %s",
-                     slot.identity.name, gap, core::name(core::state_of(slot.word.load())).data());
+        ap_log_error(
+            APLOG_MARK, APLOG_WARNING, 0, runtime.server,
+            "circuit breaker: member %s: %u change(s) of state were not reported, as a child was killed; it is "
+            "now %s",
+            slot.identity.name, gap, core::name(core::state_of(slot.word.load())).data());
     }
 }
 
@@ -107,12 +122,14 @@ bool open_shared_state(server_rec* s, std::uint32_t members) noexcept {
     const shm::Opened opened = shm::open_segment(s->process->pool, 2 * members + 64, columns_wanted());
     if (opened.origin == shm::Origin::failed) {
         ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_CRIT, opened.status, s,
-                     "mod_circuitbreaker: no shared memory (%" APR_SIZE_T_FMT " bytes) for the circuit breakers", opened.size);
+                     "mod_circuitbreaker: no shared memory (%" APR_SIZE_T_FMT " bytes) for the circuit breakers",
+                     opened.size);
         return false;
     }
     if (opened.origin == shm::Origin::replaced) {
-        ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, s,
-                     "mod_circuitbreaker: the shared memory of an earlier version was replaced; all breakers start closed");
+        ap_log_error(
+            APLOG_MARK, APLOG_NOTICE, 0, s,
+            "mod_circuitbreaker: the shared memory of an earlier version was replaced; all breakers start closed");
     }
     runtime.segment = opened.segment;
     runtime.process = {opened.segment.clock(), static_cast<std::uint32_t>(getpid()), log_observer()};
@@ -178,10 +195,11 @@ int cb_on_post_config(apr_pool_t* pconf, apr_pool_t*, apr_pool_t* ptemp, server_
     std::uint32_t without = 0;
     runtime.registry = Registry::build(pconf, ptemp, s, runtime.segment, runtime.epoch, without);
     if (without > 0) {
-        ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_WARNING, 0, s,
-                     "mod_circuitbreaker: %u member(s) run without a breaker: the table of %u slots is full. Stop and start "
-                     "httpd to make it larger (a restart keeps the table)",
-                     without, runtime.segment.header->capacity);
+        ap_log_error(
+            APLOG_MARK, APLOG_STARTUP | APLOG_WARNING, 0, s,
+            "mod_circuitbreaker: %u member(s) run without a breaker: the table of %u slots is full. Stop and start "
+            "httpd to make it larger (a restart keeps the table)",
+            without, runtime.segment.header->capacity);
     }
     shm::free_unused(runtime.segment, runtime.process.pid);
     if (members == 0) runtime.registry = nullptr;

@@ -24,7 +24,8 @@ Mask::Mask(const RequestState& state) noexcept
         const proxy_worker* const worker = workers_[i];
         if (worker == nullptr) continue;  // just being added by another thread
         bool is_tried = false;
-        for (int t = 0; t < state.tried_count; ++t) is_tried = is_tried || state.tried[t] == worker;
+        for (int t = 0; t < state.tried_count; ++t)
+            is_tried = is_tried || state.tried[t] == worker;
         if (is_tried) {
             hide_at(i, shm::Refusal::none);
             continue;
@@ -65,8 +66,8 @@ bool Mask::hides_all_usable() const noexcept {
 
 proxy_balancer* Mask::apply(proxy_balancer& view) const noexcept {
     auto* const array = static_cast<apr_array_header_t*>(apr_pmemdup(pool_, view.workers, sizeof(apr_array_header_t)));
-    auto** const workers =
-        static_cast<proxy_worker**>(apr_pmemdup(pool_, workers_, static_cast<apr_size_t>(count_) * sizeof(proxy_worker*)));
+    auto** const workers = static_cast<proxy_worker**>(
+        apr_pmemdup(pool_, workers_, static_cast<apr_size_t>(count_) * sizeof(proxy_worker*)));
     for (int i = 0; i < count_; ++i) {
         if (!hidden_[i].is_hidden || workers_[i] == nullptr) continue;
         auto* const worker = static_cast<proxy_worker*>(apr_pmemdup(pool_, workers_[i], sizeof(proxy_worker)));

@@ -22,7 +22,8 @@ const char* normalized(apr_pool_t* p, const char* url) noexcept {
     if (uri.port != 0 && uri.port == proxy.port_of_scheme(uri.scheme)) uri.port = 0;
     uri.port_str = uri.port != 0 ? apr_psprintf(p, "%u", static_cast<unsigned>(uri.port)) : nullptr;
     char* const text = apr_uri_unparse(p, &uri, APR_URI_UNP_REVEALPASSWORD);
-    for (std::size_t length = std::strlen(text); length > 0 && text[length - 1] == '/'; --length) text[length - 1] = '\0';
+    for (std::size_t length = std::strlen(text); length > 0 && text[length - 1] == '/'; --length)
+        text[length - 1] = '\0';
     return text;
 }
 
@@ -39,57 +40,74 @@ Name parsed(apr_pool_t* p, const char* text) noexcept {
     return name;
 }
 
-bool applies(apr_pool_t* p, const ap_conf_vector_t* section, const Name& name) noexcept {
-    const auto* const dir = static_cast<const proxy_dir_conf*>(ap_get_module_config(section, proxy.proxy_module));
-    if (dir == nullptr || dir->p == nullptr) return false;
-    if (dir->r != nullptr) return ap_regexec(dir->r, name.url, 0, nullptr, 0) == 0;
-    if (dir->p_is_fnmatch != 0) return apr_fnmatch(dir->p, name.url, 0) == APR_SUCCESS;
-    const Name wanted = parsed(p, dir->p);
-    return std::strcmp(wanted.url, name.url) == 0 && std::strcmp(wanted.uds_path, name.uds_path) == 0;
+/// A <Proxy> section that uses our directives.
+struct Section {
+    const ap_conf_vector_t* config;
+    const proxy_dir_conf* dir;
+    Name name;
+
+    [[nodiscard]] const Settings& settings() const noexcept { return dir_config(config)->section; }
+    [[nodiscard]] bool applies(const Name& to) const noexcept {
+        if (dir->r != nullptr) return ap_regexec(dir->r, to.url, 0, nullptr, 0) == 0;
+        if (dir->p_is_fnmatch != 0) return apr_fnmatch(dir->p, to.url, 0) == APR_SUCCESS;
+        return std::strcmp(name.url, to.url) == 0 && std::strcmp(name.uds_path, to.uds_path) == 0;
+    }
+};
+
+apr_array_header_t* sections_of(apr_pool_t* p, const server_rec* s) noexcept {
+    const apr_array_header_t* const all = proxy_conf(s)->sec_proxy;
+    apr_array_header_t* const ours = apr_array_make(p, 4, sizeof(Section));
+    for (int i = 0; i < all->nelts; ++i) {
+        const auto* const config = APR_ARRAY_IDX(all, i, const ap_conf_vector_t*);
+        const DirConfig* const settings = dir_config(config);
+        const auto* const dir = static_cast<const proxy_dir_conf*>(ap_get_module_config(config, proxy.proxy_module));
+        if (settings == nullptr || settings->section.set == 0 || dir == nullptr || dir->p == nullptr) continue;
+        APR_ARRAY_PUSH(ours, Section) = {config, dir, parsed(p, dir->p)};
+    }
+    return ours;
 }
 
-bool uses_our_directives(const ap_conf_vector_t* section) noexcept {
-    const DirConfig* const dir = dir_config(section);
-    return dir != nullptr && dir->section.set != 0;
-}
+/// A member with its names as sections write them.
+struct Member {
+    const proxy_balancer* balancer;  // nullptr: none
+    const proxy_worker* worker;
+    Name balancer_name;
+    Name worker_name;
 
-Name name_of(apr_pool_t* p, const proxy_worker& worker) noexcept {
-    return {worker.s->uds_path, normalized(p, worker.s->name_ex)};
-}
+    Member(apr_pool_t* p, const proxy_balancer* b, const proxy_worker& w) noexcept
+        : balancer(b),
+          worker(&w),
+          balancer_name{"", b != nullptr ? normalized(p, b->s->name) : ""},
+          worker_name{w.s->uds_path, normalized(p, w.s->name_ex)} {}
 
-bool applies_to_balancer(apr_pool_t* p, const ap_conf_vector_t* section, const proxy_balancer* balancer) noexcept {
-    return balancer != nullptr && (section == balancer->section_config ||
-                                   applies(p, section, {"", normalized(p, balancer->s->name)}));
-}
-
-bool applies_to_worker(apr_pool_t* p, const ap_conf_vector_t* section, const proxy_balancer* balancer,
-                       const proxy_worker& worker) noexcept {
-    const bool is_own_section = section == worker.section_config &&
-                                (balancer == nullptr || section != balancer->section_config);
-    return is_own_section || applies(p, section, name_of(p, worker));
-}
-
-ap_conf_vector_t** sections_of(const server_rec* s) noexcept {
-    return reinterpret_cast<ap_conf_vector_t**>(proxy_conf(s)->sec_proxy->elts);
-}
+    [[nodiscard]] bool is_named_by_balancer(const Section& section) const noexcept {
+        return balancer != nullptr && (section.config == balancer->section_config || section.applies(balancer_name));
+    }
+    [[nodiscard]] bool is_named_itself(const Section& section) const noexcept {
+        return section.config == worker->section_config || section.applies(worker_name);
+    }
+};
 
 }  // namespace
 
-Settings settings_of(apr_pool_t* temporary, const server_rec* server, const proxy_balancer* balancer,
-                     const proxy_worker& worker) noexcept {
-    Settings settings = server_settings(server);
-    ap_conf_vector_t** const sections = sections_of(server);
-    const int count = proxy_conf(server)->sec_proxy->nelts;
-    for (int i = 0; i < count; ++i) {
-        if (uses_our_directives(sections[i]) && applies_to_balancer(temporary, sections[i], balancer)) {
-            overlay(settings, dir_config(sections[i])->section);
-        }
+Settings PolicyReader::settings_of(const server_rec* server, const proxy_balancer* balancer,
+                                   const proxy_worker& worker) noexcept {
+    if (server != server_) {
+        sections_ = httpd::sections_of(pool_, server);
+        server_ = server;
     }
-    for (int i = 0; i < count; ++i) {
+    Settings settings = server_settings(server);
+    if (sections_->nelts == 0) return settings;
+    const Member member(pool_, balancer, worker);
+    for (int i = 0; i < sections_->nelts; ++i) {
+        const Section& section = APR_ARRAY_IDX(sections_, i, const Section);
+        if (member.is_named_by_balancer(section)) overlay(settings, section.settings());
+    }
+    for (int i = 0; i < sections_->nelts; ++i) {
+        const Section& section = APR_ARRAY_IDX(sections_, i, const Section);
         // A pattern that has already matched the balancer ("*") is no refinement of the member.
-        if (uses_our_directives(sections[i]) && applies_to_worker(temporary, sections[i], balancer, worker) &&
-            !applies_to_balancer(temporary, sections[i], balancer)) {
-            overlay(settings, dir_config(sections[i])->section);
+        if (!member.is_named_by_balancer(section) && member.is_named_itself(section)) {
+            overlay(settings, section.settings());
         }
     }
     return settings;
@@ -105,23 +123,26 @@ bool can_have_breaker(const proxy_worker& worker) noexcept {
 }
 
 const ap_directive_t* unused_section(apr_pool_t* temporary, server_rec* main_server, int skip) noexcept {
+    const int inherited = proxy_conf(main_server)->sec_proxy->nelts;
     for (server_rec* s = main_server; s != nullptr; s = s->next) {
-        ap_conf_vector_t** const sections = sections_of(s);
-        for (int i = 0; i < proxy_conf(s)->sec_proxy->nelts; ++i) {
-            if (!uses_our_directives(sections[i])) continue;
+        const apr_array_header_t* const sections = sections_of(temporary, s);
+        for (int i = 0; i < sections->nelts; ++i) {
+            const Section& section = APR_ARRAY_IDX(sections, i, const Section);
+            const apr_array_header_t* const of_main = proxy_conf(main_server)->sec_proxy;
             bool is_inherited = false;
-            for (int m = 0; s != main_server && m < proxy_conf(main_server)->sec_proxy->nelts; ++m) {
-                is_inherited = is_inherited || sections_of(main_server)[m] == sections[i];
+            for (int m = 0; s != main_server && m < inherited; ++m) {
+                is_inherited = is_inherited || APR_ARRAY_IDX(of_main, m, const ap_conf_vector_t*) == section.config;
             }
             if (is_inherited) continue;
             bool is_used = false;
-            for_each_member(main_server, [&](server_rec*, proxy_balancer* balancer, proxy_worker& worker) noexcept {
-                is_used = is_used || applies_to_balancer(temporary, sections[i], balancer) ||
-                          applies_to_worker(temporary, sections[i], balancer, worker);
+            for_each_member(main_server, [&](server_rec* of, proxy_balancer* balancer, proxy_worker& worker) noexcept {
+                // A virtual host's section does not reach a balancer that the virtual host only inherits.
+                if (is_used || (s != main_server && of != s)) return;
+                const Member member(temporary, balancer, worker);
+                is_used = member.is_named_by_balancer(section) || member.is_named_itself(section);
             });
             if (is_used || skip-- > 0) continue;
-            const Settings& settings = dir_config(sections[i])->section;
-            for (const ap_directive_t* where : settings.where) {
+            for (const ap_directive_t* where : section.settings().where) {
                 if (where != nullptr) return where->parent != nullptr ? where->parent : where;
             }
         }

@@ -11,9 +11,21 @@
 
 namespace cb::httpd {
 
-/// `balancer` is nullptr for a worker without one. `temporary` is used for scratch only.
-[[nodiscard]] Settings settings_of(apr_pool_t* temporary, const server_rec* server, const proxy_balancer* balancer,
-                                   const proxy_worker& worker) noexcept;
+/// Reads the policies of many members; keeps the sections of the server it was last asked about.
+class PolicyReader {
+  public:
+    /// Scratch memory comes from `temporary`, which must outlive the reader.
+    explicit PolicyReader(apr_pool_t* temporary) noexcept : pool_(temporary) {}
+
+    /// `balancer` is nullptr for a worker without one.
+    [[nodiscard]] Settings settings_of(const server_rec* server, const proxy_balancer* balancer,
+                                       const proxy_worker& worker) noexcept;
+
+  private:
+    apr_pool_t* pool_;
+    const server_rec* server_ = nullptr;
+    apr_array_header_t* sections_ = nullptr;
+};
 
 /// False for workers that can have no breaker of their own: the generic one, and those with `$` in their host.
 [[nodiscard]] bool can_have_breaker(const proxy_worker& worker) noexcept;
@@ -22,30 +34,25 @@ namespace cb::httpd {
 /// virtual host inherits is not visited again.
 template <class Visit>
 void for_each_member(server_rec* main_server, Visit visit) noexcept {
+    const proxy_server_conf* const base = proxy_conf(main_server);
     for (server_rec* s = main_server; s != nullptr; s = s->next) {
         const proxy_server_conf* const conf = proxy_conf(s);
-        // A virtual host's arrays begin with what it inherits from the main server (merge_proxy_config).
-        const proxy_server_conf* const base = s == main_server ? nullptr : proxy_conf(main_server);
+        if (s != main_server && conf == base) continue;
+        // A virtual host's arrays begin with copies of what it inherits, in the same order (merge_proxy_config).
         auto* const balancers = reinterpret_cast<proxy_balancer*>(conf->balancers->elts);
         for (int b = 0; b < conf->balancers->nelts; ++b) {
-            bool is_inherited = false;
-            for (int i = 0; base != nullptr && base != conf && i < base->balancers->nelts; ++i) {
-                const auto& other = reinterpret_cast<const proxy_balancer*>(base->balancers->elts)[i];
-                is_inherited = is_inherited || other.workers == balancers[b].workers;
-            }
-            if (is_inherited || base == conf) continue;
-            for (int i = 0; i < balancers[b].workers->nelts; ++i) {
+            const bool is_inherited =
+                s != main_server && b < base->balancers->nelts &&
+                reinterpret_cast<const proxy_balancer*>(base->balancers->elts)[b].workers == balancers[b].workers;
+            for (int i = 0; !is_inherited && i < balancers[b].workers->nelts; ++i) {
                 visit(s, &balancers[b], *workers_of(balancers[b])[i]);
             }
         }
         auto* const workers = reinterpret_cast<proxy_worker*>(conf->workers->elts);
         for (int w = 0; w < conf->workers->nelts; ++w) {
-            bool is_inherited = false;
-            for (int i = 0; base != nullptr && base != conf && i < base->workers->nelts; ++i) {
-                is_inherited = is_inherited || reinterpret_cast<const proxy_worker*>(base->workers->elts)[i].s == workers[w].s;
-            }
-            if (is_inherited || base == conf) continue;
-            visit(s, static_cast<proxy_balancer*>(nullptr), workers[w]);
+            const bool is_inherited = s != main_server && w < base->workers->nelts &&
+                                      reinterpret_cast<const proxy_worker*>(base->workers->elts)[w].s == workers[w].s;
+            if (!is_inherited) visit(s, static_cast<proxy_balancer*>(nullptr), workers[w]);
         }
     }
 }

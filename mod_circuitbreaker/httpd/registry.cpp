@@ -31,7 +31,7 @@ const char* vhost_name(apr_pool_t* p, const server_rec* s) noexcept {
     return s->port != 0 ? apr_psprintf(p, "%s:%u", name, static_cast<unsigned>(s->port)) : name;
 }
 
-void fill(Breaker& breaker, apr_pool_t* p, const server_rec* main_server, const server_rec* server,
+void fill(Breaker& breaker, apr_pool_t* p, const server_rec* server, std::uint64_t vhost,
           const proxy_balancer* balancer, const proxy_worker& worker, const core::Policy& policy) noexcept {
     breaker.key = worker.s;
     breaker.policy = policy;
@@ -40,8 +40,8 @@ void fill(Breaker& breaker, apr_pool_t* p, const server_rec* main_server, const 
                        : apr_pstrdup(p, worker.s->name_ex);
     breaker.balancer = balancer != nullptr ? apr_pstrdup(p, balancer->s->name) : "";
     breaker.vhost = vhost_name(p, server);
-    breaker.is_final = !shm::make_identity(breaker.identity, vhost_hash(const_cast<server_rec*>(main_server), server),
-                                           breaker.balancer, worker.s->name_ex, worker.s->uds_path);
+    breaker.is_final =
+        !shm::make_identity(breaker.identity, vhost, breaker.balancer, worker.s->name_ex, worker.s->uds_path);
 }
 
 /// While a breaker acts, mod_proxy must not mark, retry or force the member (DESIGN 4.4). Other processes change other
@@ -71,9 +71,10 @@ std::uint64_t vhost_hash(server_rec* main_server, const server_rec* server) noex
 std::uint32_t count_members(apr_pool_t* ptemp, server_rec* main_server) noexcept {
     std::uint32_t count = 0;
     const proxy_balancer* last = nullptr;
+    PolicyReader policies(ptemp);
     for_each_member(main_server, [&](server_rec* s, proxy_balancer* balancer, proxy_worker& worker) noexcept {
         if (!can_have_breaker(worker)) return;
-        if (settings_of(ptemp, s, balancer, worker).policy.mode == core::Mode::off) return;
+        if (policies.settings_of(s, balancer, worker).policy.mode == core::Mode::off) return;
         ++count;
         if (balancer != nullptr && balancer != last) count += static_cast<std::uint32_t>(balancer->growth);
         last = balancer;
@@ -89,18 +90,24 @@ Registry* Registry::build(apr_pool_t* pconf, apr_pool_t* ptemp, server_rec* main
         members += 1 + (balancer != nullptr ? static_cast<std::uint32_t>(balancer->growth) : 0);
     });
     registry->size_ = 16;
-    while (registry->size_ < 4 * members) registry->size_ *= 2;
+    while (registry->size_ < 4 * members)
+        registry->size_ *= 2;
     registry->capacity_ = segment.header->capacity;
     registry->main_server_ = main_server;
     registry->epoch_ = epoch;
     registry->table_ = static_cast<std::atomic<Breaker*>*>(apr_pcalloc(pconf, registry->size_ * sizeof(void*)));
     registry->by_index_ = static_cast<std::atomic<Breaker*>*>(apr_pcalloc(pconf, registry->capacity_ * sizeof(void*)));
     without = 0;
+    PolicyReader policies(ptemp);
+    const server_rec* last = nullptr;
+    std::uint64_t vhost = 0;
     for_each_member(main_server, [&](server_rec* s, proxy_balancer* balancer, proxy_worker& worker) noexcept {
         if (!can_have_breaker(worker)) return;
+        if (s != last) vhost = vhost_hash(main_server, s);
+        last = s;
         auto* const breaker = new (apr_pcalloc(pconf, sizeof(Breaker))) Breaker();
-        const core::Policy policy = settings_of(ptemp, s, balancer, worker).policy;
-        fill(*breaker, pconf, main_server, s, balancer, worker, policy);
+        const core::Policy policy = policies.settings_of(s, balancer, worker).policy;
+        fill(*breaker, pconf, s, vhost, balancer, worker, policy);
         if (policy.mode == core::Mode::off) breaker->is_final = true;  // known, so that no child asks again
         if (policy.mode != core::Mode::off && !registry->bind(*breaker, *worker.s)) ++without;
         std::uint32_t index = 0;
@@ -115,8 +122,7 @@ Registry* Registry::build(apr_pool_t* pconf, apr_pool_t* ptemp, server_rec* main
 bool Registry::bind(Breaker& breaker, proxy_worker_shared& worker) noexcept {
     if (breaker.is_final) return false;
     std::uint32_t index = 0;
-    const shm::BindResult result =
-        shm::bind(runtime.segment, breaker.identity, epoch_, runtime.process.pid, index);
+    const shm::BindResult result = shm::bind(runtime.segment, breaker.identity, epoch_, runtime.process.pid, index);
     if (result == shm::BindResult::full) breaker.is_final = true;
     if (result != shm::BindResult::bound) return false;
     breaker.index = index;
@@ -150,8 +156,7 @@ Breaker* Registry::find(const proxy_worker& worker) noexcept {
     Breaker* breaker = find_key(worker.s);
     if (breaker == nullptr) breaker = adopt(worker);
     if (breaker == nullptr) return nullptr;
-    if (breaker->slot.load(std::memory_order_acquire) == nullptr && 
-        (breaker->is_final || !bind(*breaker, *worker.s))) {
+    if (breaker->slot.load(std::memory_order_acquire) == nullptr && (breaker->is_final || !bind(*breaker, *worker.s))) {
         return nullptr;
     }
     return breaker;
@@ -168,7 +173,7 @@ Breaker* Registry::adopt(const proxy_worker& worker) noexcept {
     if (server == nullptr) return nullptr;
     apr_pool_t* scratch = nullptr;
     if (apr_pool_create(&scratch, nullptr) != APR_SUCCESS) return nullptr;
-    const core::Policy policy = settings_of(scratch, server, worker.balancer, worker).policy;
+    const core::Policy policy = PolicyReader(scratch).settings_of(server, worker.balancer, worker).policy;
     void* const memory = std::calloc(1, sizeof(Breaker));
     apr_pool_t* names = nullptr;
     if (memory == nullptr || apr_pool_create(&names, nullptr) != APR_SUCCESS) {
@@ -177,7 +182,7 @@ Breaker* Registry::adopt(const proxy_worker& worker) noexcept {
         return nullptr;
     }
     auto* const breaker = new (memory) Breaker();
-    fill(*breaker, names, main_server_, server, worker.balancer, worker, policy);
+    fill(*breaker, names, server, vhost_hash(main_server_, server), worker.balancer, worker, policy);
     if (policy.mode == core::Mode::off) breaker->is_final = true;
     apr_pool_destroy(scratch);
     if (!insert(breaker)) {

@@ -24,14 +24,14 @@ struct Call {
     core::Millis headers_at = 0;
     apr_status_t read_status = APR_SUCCESS;  // how reading from the backend ended, before there was an answer
     int status = 0;
-    bool is_http = false;         // create_req tells "sent", the backend filter "bytes came"
+    bool is_http = false;  // create_req tells "sent", the backend filter "bytes came"
     bool is_sent = false;
-    bool is_kept_alive = false;   // the connection had served a request before
+    bool is_kept_alive = false;  // the connection had served a request before
     bool has_bytes = false;
-    bool is_answering = false;    // something was passed towards the client
+    bool is_answering = false;  // something was passed towards the client
     bool has_headers = false;
-    bool is_broken_off = false;   // an error bucket was passed
-    bool is_finished = false;     // verdict given, permit back
+    bool is_broken_off = false;  // an error bucket was passed
+    bool is_finished = false;    // verdict given, permit back
 };
 
 struct RequestState {
@@ -41,7 +41,7 @@ struct RequestState {
     const char* balancer_url = nullptr;  // *url before a member was chosen
     proxy_worker** tried = nullptr;      // members that have had this request, or refused it when asked
     int tried_count = 0;
-    bool is_nested = false;              // we are running mod_proxy's own hook
+    bool is_nested = false;  // we are running mod_proxy's own hook
     Call call;
 };
 

@@ -2,7 +2,8 @@
 //
 // Purpose: the one place of mutable process-wide state.
 // Thread safety: written in pre_config, post_config and child_init (one thread), read-only while requests run.
-// Invariants: reset in pre_config (values of an earlier configuration must not live on: the pools they point to are gone).
+// Invariants: reset in pre_config (values of an earlier configuration must not live on: the pools they point to are
+// gone).
 #ifndef CIRCUITBREAKER_HTTPD_RUNTIME_HPP
 #define CIRCUITBREAKER_HTTPD_RUNTIME_HPP
 

@@ -75,7 +75,9 @@ int choose(RequestState& state, Mask& mask, proxy_worker** worker, proxy_balance
     }
 }
 
-bool names_balancer(const char* url) noexcept { return ap_cstr_casecmpn(url, BALANCER_PREFIX, sizeof(BALANCER_PREFIX) - 1) == 0; }
+bool names_balancer(const char* url) noexcept {
+    return ap_cstr_casecmpn(url, BALANCER_PREFIX, sizeof(BALANCER_PREFIX) - 1) == 0;
+}
 
 /// A worker without a balancer: mod_proxy looks it up after the hooks, so we do it here.
 int admit_plain_worker(RequestState& state, proxy_worker** worker, proxy_balancer** balancer, char** url) noexcept {

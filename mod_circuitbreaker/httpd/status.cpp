@@ -20,7 +20,8 @@ void put(request_rec* r, const char* key, std::uint64_t value) noexcept {
 
 std::uint64_t sum_of(const shm::Atomic64* counters, std::size_t count) noexcept {
     std::uint64_t sum = 0;
-    for (std::size_t i = 0; i < count; ++i) sum += counters[i].load(kRelaxed);
+    for (std::size_t i = 0; i < count; ++i)
+        sum += counters[i].load(kRelaxed);
     return sum;
 }
 
@@ -47,9 +48,12 @@ void put_totals(request_rec* r, const shm::Totals& totals) noexcept {
     put(r, "Refused", sum_of(totals.refused, shm::kRefusals));
     put(r, "Would-refuse", sum_of(totals.would_refuse, shm::kRefusals));
     put(r, "Transitions", sum_of(&totals.transition[0][0], std::size_t{core::kStates} * core::kStates));
-    put(r, "Opened", totals.transition[static_cast<int>(core::State::closed)][static_cast<int>(core::State::open)].load(kRelaxed) +
-                         totals.transition[static_cast<int>(core::State::half_open)][static_cast<int>(core::State::open)].load(kRelaxed) +
-                         totals.transition[static_cast<int>(core::State::recovering)][static_cast<int>(core::State::open)].load(kRelaxed));
+    put(r, "Opened",
+        totals.transition[static_cast<int>(core::State::closed)][static_cast<int>(core::State::open)].load(kRelaxed) +
+            totals.transition[static_cast<int>(core::State::half_open)][static_cast<int>(core::State::open)].load(
+                kRelaxed) +
+            totals.transition[static_cast<int>(core::State::recovering)][static_cast<int>(core::State::open)].load(
+                kRelaxed));
 }
 
 void put_member(request_rec* r, std::uint32_t index) noexcept {
@@ -76,7 +80,8 @@ void put_member(request_rec* r, std::uint32_t index) noexcept {
     put(r, "Probes-limit", policy.probes.concurrent);
     std::uint64_t flying = 0;
     const auto columns = runtime.segment.header->columns_used.load(kRelaxed);
-    for (std::uint64_t c = 0; c < columns; ++c) flying += runtime.segment.row(index)[c].load(kRelaxed);
+    for (std::uint64_t c = 0; c < columns; ++c)
+        flying += runtime.segment.row(index)[c].load(kRelaxed);
     put(r, "In-flight", flying);
     std::uint64_t leases = 0;
     for (const shm::Atomic64& lease : slot.lease) {

@@ -51,7 +51,12 @@
 #ifndef MOVES
 #define MOVES 2
 #endif
-#define PARENT 3
+#ifndef GENS
+#define GENS 2			/* values of the generation, <= 4 */
+#endif
+#ifndef SEQS
+#define SEQS 2			/* values of an intent's sequence, <= 4 */
+#endif
 
 /* control word: state:2 gen:2 payload:1 */
 #define CLOSED 0
@@ -60,7 +65,7 @@
 #define FORCED_OPEN 3
 #define ST(w) ((w) & 3)
 #define GEN(w) (((w) >> 2) & 3)
-#define TO(st, w) ((st) | (((GEN(w) + 1) & 3) << 2))
+#define TO(st, w) ((st) | (((GEN(w) + 1) % GENS) << 2))
 #define COUNTED 16
 #ifdef IGNORE_HALF		/* mutant: half-open does not count */
 #define OUT(w) (ST(w) == OPEN || ST(w) == FORCED_OPEN)
@@ -148,7 +153,7 @@ claim:	BEGIN(c)
 	END;
 	BEGIN(c)
 		if
-		:: intent[m] == v -> v = INTENT(c, (SEQ(v) + 1) & 3); intent[m] = v	/* claim */
+		:: intent[m] == v -> v = INTENT(c, (SEQ(v) + 1) % SEQS); intent[m] = v	/* claim */
 		:: else -> goto next
 		fi
 	END;

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <map>
 #include <sstream>
@@ -67,7 +68,8 @@ World::World(std::uint32_t capacity, std::uint32_t columns)
       board_memory_(sizeof(Board)),
       segment(shm::format(memory_.data(), capacity, columns, shm::monotonic_ns())),
       board(*static_cast<Board*>(board_memory_.data())),
-      recorder(board, segment) {
+      recorder(board, segment),
+      before_reports(capacity) {
     segment.header->epoch = 1;
     board.now = kStart;
 }
@@ -160,15 +162,21 @@ bool recovers(World& world, shm::Slot& slot, const core::Policy& policy) {
     return false;
 }
 
-std::string remains_of(const shm::Segment& segment, std::uint32_t pid) {
-    std::ostringstream found;
+std::uint32_t column_of(const shm::Segment& segment, std::uint32_t pid) {
     for (std::uint32_t c = 0; c < segment.header->columns; ++c) {
         const std::uint64_t word = segment.children[c].load();
-        if (word != 0 && (word & shm::kPidMask) == pid) found << "column " << c << " is still the child's; ";
+        if (word != 0 && (word & shm::kPidMask) == pid) return c;
     }
+    return shm::kNoColumn;
+}
+
+std::string remains_of(const shm::Segment& segment, std::uint32_t pid, std::uint32_t column) {
+    std::ostringstream found;
+    if (column_of(segment, pid) != shm::kNoColumn) found << "its column; ";
     for (std::uint32_t i = 0; i < segment.header->capacity; ++i) {
         const std::uint64_t entry = segment.directory[i].load();
         const bool is_claiming = entry >> 62U == 1;  // table.cpp: state:2 | pid:22 | hash:40
+        if (column != shm::kNoColumn && segment.row(i)[column].load() != 0) found << "calls in flight to " << i << "; ";
         if (is_claiming && (entry >> 40U & shm::kPidMask) == pid) found << "half-made claim of slot " << i << "; ";
         const shm::Slot& slot = segment.slots[i];
         for (std::uint32_t n = 0; n < shm::kLeases; ++n) {
@@ -183,10 +191,38 @@ std::string remains_of(const shm::Segment& segment, std::uint32_t pid) {
     return found.str();
 }
 
+namespace {
+
+std::uint64_t changes_counted(const shm::Slot& slot) {
+    std::uint64_t counted = 0;
+    for (const auto& row : slot.totals.transition) {
+        for (const auto& one : row) counted += one.load();
+    }
+    return counted;
+}
+
+std::uint64_t reports_behind(const shm::Slot& slot) {
+    return (word_of(slot).generation - slot.reports.load()) & core::kGenerationMask;
+}
+
+}  // namespace
+
+void World::begin_reports() {
+    for (std::uint64_t n = 0; n < std::min<std::uint64_t>(board.reports, Board::kReports); ++n) {
+        board.report[n].is_written = 0;
+    }
+    board.reports = 0;
+    for (std::uint32_t i = 0; i < segment.header->capacity; ++i) {
+        const shm::Slot& slot = segment.slots[i];
+        before_reports[i] = {word_of(slot), changes_counted(slot), reports_behind(slot)};
+    }
+}
+
 std::string wrong_with_reports(const World& world, const shm::Slot& slot, std::uint64_t may_be_missing) {
     const std::uint32_t index = world.segment.index_of(slot);
     const std::uint64_t reports = world.board.reports.load();
     if (reports > Board::kReports) return "more reports than the board has room for";
+    const World::Before& before = world.before_reports[index];
     // Ordered by generation; the end of a ramp keeps the generation, so it has an order of its own within it.
     std::map<std::uint64_t, const Reported*> by_order;
     std::uint64_t written = 0;
@@ -202,8 +238,8 @@ std::string wrong_with_reports(const World& world, const shm::Slot& slot, std::u
         }
     }
     std::uint64_t missing = 0;
-    std::uint32_t state = 0;
-    std::uint64_t generation = 0;
+    auto state = static_cast<std::uint32_t>(before.word.state);
+    std::uint64_t generation = before.word.generation;
     for (const auto& [order, report] : by_order) {
         const bool follows = order / 2 == generation || order / 2 == generation + 1;
         if (!follows || report->from != state) ++missing;
@@ -213,15 +249,11 @@ std::string wrong_with_reports(const World& world, const shm::Slot& slot, std::u
     const core::Word word = word_of(slot);
     if (static_cast<std::uint32_t>(word.state) != state || word.generation != generation) ++missing;
     if (missing > may_be_missing) return std::to_string(missing) + " changes were not reported";
-    std::uint64_t counted = 0;
-    for (const auto& row : slot.totals.transition) {
-        for (const auto& one : row)
-            counted += one.load();
-    }
+    const std::uint64_t counted = changes_counted(slot) - before.changes;
     if (counted < written || counted > written + may_be_missing) {
         return std::to_string(counted) + " changes counted, " + std::to_string(written) + " reported";
     }
-    const std::uint64_t gap = (word.generation - slot.reports.load()) & core::kGenerationMask;
+    const std::uint64_t gap = reports_behind(slot) - before.behind;
     if (gap > may_be_missing) return "reports are " + std::to_string(gap) + " behind the generation";
     return "";
 }

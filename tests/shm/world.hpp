@@ -99,6 +99,8 @@ class World {
     /// Binds a member, as the parent does in post_config.
     shm::Slot& add(const std::string& name, const core::Policy& policy);
     [[nodiscard]] std::uint64_t epoch() const { return segment.header->epoch.load(); }
+    /// Forgets the reports so far; those of later changes must follow on the states as they are now.
+    void begin_reports();
     void pass(core::Millis span) { board.now.fetch_add(span); }
     /// The parent hears that a child has ended.
     void child_exited(std::uint32_t pid, const core::Policy& policy) const;
@@ -111,6 +113,14 @@ class World {
     shm::Segment segment;
     Board& board;
     Recorder recorder;
+
+    /// How a breaker stood when its reports began.
+    struct Before {
+        core::Word word;
+        std::uint64_t changes = 0;
+        std::uint64_t behind = 0;  // reports that were missing already
+    };
+    std::vector<Before> before_reports;
 };
 
 /// An identity of balancer `b`, worker `name`.
@@ -141,8 +151,11 @@ bool call(shm::Slot& slot, const core::Policy& policy, const shm::Process& proce
 /// Drives a breaker to closed by nothing but time and successes. False if that does not get it there.
 bool recovers(World& world, shm::Slot& slot, const core::Policy& policy);
 
-/// What a dead child must not leave behind, as text; empty if there is nothing. Others may be at work meanwhile.
-[[nodiscard]] std::string remains_of(const shm::Segment& segment, std::uint32_t pid);
+/// The column that a child has registered, or kNoColumn.
+[[nodiscard]] std::uint32_t column_of(const shm::Segment& segment, std::uint32_t pid);
+/// What a dead child must not leave behind, as text; empty if there is nothing. Others may be at work meanwhile, but
+/// nobody has been given its column yet.
+[[nodiscard]] std::string remains_of(const shm::Segment& segment, std::uint32_t pid, std::uint32_t column);
 
 /// Every generation's change of `slot` was reported once, each began where the one before ended, and the totals agree.
 /// `may_be_missing`: reports that died with the process that owed them. Empty if all is well.

@@ -41,6 +41,7 @@ std::size_t Connection::receive(char* into, std::size_t size) {
     for (;;) {
         const ssize_t count = ::recv(socket_.fd(), into, size, 0);
         if (count < 0 && errno == EINTR) continue;
+        if (ending_) return 0;
         return count > 0 ? static_cast<std::size_t>(count) : 0;
     }
 }
@@ -67,6 +68,19 @@ bool Connection::become_idle() {
     const std::scoped_lock lock(server_.mutex_);  // against a refuse() that is closing the idle ones right now
     if (server_.refusing_ || server_.resetting_ || server_.stopping_) return false;
     state_ = State::idle;
+    return true;
+}
+
+bool Connection::end_if_idle(bool with_reset) {
+    const std::scoped_lock lock(closing_);
+    if (state_ != State::idle || ending_ || !socket_.valid()) return false;
+    ending_ = true;
+    if (with_reset) {
+        const linger at_once{1, 0};
+        ::setsockopt(socket_.fd(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    }
+    // With the sending half, too, a FIN would leave before the RST, which its thread's close() will send.
+    ::shutdown(socket_.fd(), with_reset ? SHUT_RD : SHUT_RDWR);
     return true;
 }
 
@@ -175,30 +189,21 @@ unsigned ConnectionServer::open_connections() {
 }
 
 unsigned ConnectionServer::end_idle(bool with_reset) {
+    const auto none = [this](const auto& property) {
+        const std::scoped_lock lock(mutex_);
+        return std::none_of(connections_.begin(), connections_.end(),
+                            [&](const auto& c) { return !c->finished_ && property(*c); });
+    };
     // A client may have its answer before the thread that sent the last byte gets to say "idle".
-    (void)wait_until(
-        [this] {
-            const std::scoped_lock lock(mutex_);
-            return std::none_of(connections_.begin(), connections_.end(), [](const auto& c) {
-                return c->state_ == Connection::State::nearly_idle && !c->finished_;
-            });
-        },
-        1000ms, "the last byte of an answer to leave, before idle connections are closed");
+    (void)wait_until([&] { return none([](const Connection& c) { return c.state_ == Connection::State::nearly_idle; }); },
+                     1000ms, "the last byte of an answer to leave, before idle connections are closed");
     unsigned ended = 0;
-    const std::scoped_lock lock(mutex_);
-    for (const auto& connection : connections_) {
-        const std::scoped_lock closing(connection->closing_);
-        if (connection->state_ != Connection::State::idle || !connection->socket_.valid()) continue;
-        if (with_reset) {
-            const linger at_once{1, 0};
-            ::setsockopt(connection->socket_.fd(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-            // The thread in recv() wakes up only by the half that is shut down; its close() then sends the RST.
-            ::shutdown(connection->socket_.fd(), SHUT_RD);
-        } else {
-            ::shutdown(connection->socket_.fd(), SHUT_RDWR);
-        }
-        ++ended;
+    {
+        const std::scoped_lock lock(mutex_);
+        for (const auto& connection : connections_) ended += connection->end_if_idle(with_reset) ? 1U : 0U;
     }
+    (void)wait_until([&] { return none([](const Connection& c) { return c.ending_.load(); }); }, 1000ms,
+                     "idle connections to be closed");
     return ended;
 }
 

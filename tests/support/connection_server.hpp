@@ -54,12 +54,15 @@ class Connection {
     friend class ConnectionServer;
     enum class State { idle, busy, nearly_idle };
 
+    bool end_if_idle(bool with_reset);
+
     ConnectionServer& server_;
     const unsigned number_;
     std::mutex closing_;  // guards the closing of socket_ against the server's shutdown of it
     Socket socket_;
     Socket wake_;  // an eventfd
     std::atomic<State> state_{State::busy};
+    std::atomic<bool> ending_{false};  // the server has shut it down: what still comes is not read
     std::atomic<bool> finished_{false};
     std::thread thread_;
 };
@@ -89,7 +92,7 @@ class ConnectionServer {
     /// From now on a connection gets a RST at once, before anything is read; idle ones get theirs now.
     void reset_on_accept(bool on);
 
-    /// Closes every connection that waits for a request, without a word. Returns how many.
+    /// Closes every connection that waits for a request, without a word. Returns how many, when it is done.
     unsigned close_idle() { return end_idle(false); }
     unsigned reset_idle() { return end_idle(true); }
 

@@ -10,7 +10,7 @@
 namespace cb::test {
 namespace {
 
-constexpr int kHappenings = 2000;
+constexpr int kHappenings = 4000;
 
 /// Lives of the seeds [first, first + lives); `observer()` gives each life a visitor of its own.
 template <typename Observer>
@@ -34,7 +34,7 @@ std::string at(const Seen& seen) {
 }
 
 TEST(AnyLife, GoesAsASecondReadingOfTheDesignGoes) {
-    for_each_life(1000, 100, [](const RandomWorld& world) {
+    for_each_life(1000, 300, [](const RandomWorld& world) {
         return [reference = Reference(world.first_generation())](const Seen& seen) mutable {
             const auto answer = reference.take(seen.event, seen.policy, seen.now, seen.step.open_for);
             ASSERT_EQ(seen.step.decision, answer.decision) << at(seen);
@@ -45,7 +45,7 @@ TEST(AnyLife, GoesAsASecondReadingOfTheDesignGoes) {
 }
 
 TEST(AnyLife, KeepsEveryWordAndEveryChangeLegal) {
-    for_each_step(2000, 100, [](const Seen& seen) {
+    for_each_step(2000, 300, [](const Seen& seen) {
         const Word after = unpack(seen.step.word);
         ASSERT_EQ(pack(after), seen.step.word) << at(seen);
         ASSERT_LE(after.level, kMaxLevel) << at(seen);
@@ -65,13 +65,13 @@ TEST(AnyLife, KeepsEveryWordAndEveryChangeLegal) {
         }
         if (seen.event.kind == EventKind::result && !seen.event.slow &&
             (seen.event.verdict == Verdict::success || seen.event.verdict == Verdict::ignore)) {
-            ASSERT_NE(after.state, from == State::open ? State::closed : State::open) << at(seen);
+            ASSERT_FALSE(seen.step.transition && after.state == State::open) << at(seen);
         }
     });
 }
 
 TEST(AnyLife, AdmitsNoMoreProbesThanItsRoundsAllow) {
-    for_each_step(3000, 100, [](const Seen& seen) {
+    for_each_step(3000, 300, [](const Seen& seen) {
         const Word before = unpack(seen.bits);
         const Word after = unpack(seen.step.word);
         if (after.state != State::half_open) return;
@@ -92,7 +92,7 @@ TEST(AnyLife, AdmitsNoMoreProbesThanItsRoundsAllow) {
 }
 
 TEST(AnyLife, OpensForALegalTimeOfTheRightLevel) {
-    for_each_step(4000, 100, [](const Seen& seen) {
+    for_each_step(4000, 300, [](const Seen& seen) {
         const Word after = unpack(seen.step.word);
         if (!seen.step.transition || after.state != State::open) return;
         ASSERT_GE(seen.step.open_for, kMinOpenTime) << at(seen);
@@ -115,7 +115,7 @@ TEST(AnyLife, OpensForALegalTimeOfTheRightLevel) {
 }
 
 TEST(AnyLife, RaisesAndLowersTheLevelOnlyAsTheRulesSay) {
-    for_each_step(5000, 100, [](const Seen& seen) {
+    for_each_step(5000, 300, [](const Seen& seen) {
         const Word before = unpack(seen.bits);
         const Word after = unpack(seen.step.word);
         const int change = after.level - before.level;
@@ -169,7 +169,7 @@ Word in_the_end(Word word, const Policy& policy, Millis now, Verdict verdict, St
 }
 
 TEST(AnyLife, ComesBackToClosedWithTimeAndSuccesses) {
-    for_each_step(6000, 60, [](const Seen& seen) {
+    for_each_step(6000, 300, [](const Seen& seen) {
         Word word = unpack(seen.step.word);
         if (word.state == State::forced_open || word.state == State::forced_closed) {
             apply(word, of_kind(EventKind::automatic), seen.policy, seen.now);
@@ -181,7 +181,7 @@ TEST(AnyLife, ComesBackToClosedWithTimeAndSuccesses) {
 }
 
 TEST(AnyLife, ComesToOpenWithFailuresUnlessItIsForced) {
-    for_each_step(7000, 60, [](const Seen& seen) {
+    for_each_step(7000, 300, [](const Seen& seen) {
         const Word word = unpack(seen.step.word);
         if (word.state == State::forced_open || word.state == State::forced_closed) return;
         const Word end = in_the_end(word, seen.policy, seen.now, Verdict::failure, State::open);
@@ -195,7 +195,7 @@ TEST(AnyLife, PassesOftenThroughEveryChangeThereIs) {
     std::array<int, 12> reasons{};
     int steps = 0;
     int highest_level = 0;
-    for_each_step(1000, 200, [&](const Seen& seen) {
+    for_each_step(1000, 300, [&](const Seen& seen) {
         ++steps;
         const Word after = unpack(seen.step.word);
         highest_level = std::max<int>(highest_level, after.level);
@@ -206,7 +206,7 @@ TEST(AnyLife, PassesOftenThroughEveryChangeThereIs) {
     const auto times = [&](State from, State to) {
         return count[static_cast<std::size_t>(from)][static_cast<std::size_t>(to)];
     };
-    EXPECT_GT(steps, 300'000);
+    EXPECT_GT(steps, 500'000);
     EXPECT_GE(highest_level, 10);
     EXPECT_GT(times(State::closed, State::open), 1000);
     EXPECT_GT(times(State::open, State::half_open), 1000);

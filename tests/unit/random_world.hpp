@@ -76,10 +76,13 @@ class RandomWorld {
 
     Verdict some_verdict() {
         if (upto(99) < health_) return Verdict::success;
+        if (is_neutral_) return one_in(2) ? Verdict::ignore : Verdict::tolerate;
         constexpr Verdict kOthers[] = {Verdict::failure,  Verdict::failure, Verdict::failure, Verdict::tolerate,
                                        Verdict::tolerate, Verdict::ignore,  Verdict::ignore,  Verdict::fatal};
         return kOthers[upto(is_fatal_possible_ ? 7 : 6)];
     }
+
+    bool is_slow() { return policy_.slow_call.threshold > 0 && !is_neutral_ && upto(99) >= health_; }
 
     template <typename Carry>
     void happen(Carry carry) {
@@ -91,7 +94,7 @@ class RandomWorld {
         if (what < 880) return end_a_probe(carry, Verdict::ignore);  // its child died
         if (what < 890) return void(carry(probe_ended(upto(15), some_verdict())));
         if (what < 900) return stray_result(carry);
-        if (what < 940) return void(now_ += upto(3000));
+        if (what < 920) return void(now_ += upto(3000));
         if (what < 960) return void(now_ += open_remaining(unpack(bits_), now_));
         if (what < 963) return void(now_ += upto(2 * kDay));
         if (what < 966) return void(carry(of_kind(EventKind::force_open)));
@@ -104,6 +107,8 @@ class RandomWorld {
         if (what < 991) return void(sums_ = {});  // the window has passed
         health_ = one_in(3) ? 100 : upto(99);
         is_fatal_possible_ = one_in(4);
+        is_neutral_ = one_in(8);
+        if (is_neutral_) health_ = 0;
     }
 
     template <typename Carry>
@@ -127,7 +132,7 @@ class RandomWorld {
     Event of_call(std::uint32_t generation) {
         Event event = ended(some_verdict());
         event.generation = generation;
-        event.slow = policy_.slow_call.threshold > 0 && upto(99) >= health_;
+        event.slow = is_slow();
         event.draw = upto(~0U);
         event.least_open_time = one_in(4) ? upto(2 * kDay) : 0;
         return event;
@@ -160,7 +165,7 @@ class RandomWorld {
         }
         if (leased.empty()) return;
         const unsigned slot = leased[upto(leased.size() - 1)];
-        Event event = probe_ended(slot, verdict, policy_.slow_call.threshold > 0 && upto(99) >= health_);
+        Event event = probe_ended(slot, verdict, is_slow());
         event.draw = upto(~0U);
         event.least_open_time = one_in(4) ? upto(2 * kDay) : 0;
         carry(event);
@@ -204,6 +209,7 @@ class RandomWorld {
     Sums sums_;
     std::uint32_t health_ = 50;  // percent of calls that succeed in time
     bool is_fatal_possible_ = false;
+    bool is_neutral_ = false;  // every probe proves nothing
     int number_ = 0;
 };
 

@@ -1,0 +1,196 @@
+#!/bin/bash
+# Checks on the project itself. Each is a function that prints what is wrong and returns 1; one that finds nothing to check
+# has failed too. Ends with "N passed, N failed".
+set -uo pipefail
+cd "$(dirname "$0")/../.."
+build=${BUILD:-build}
+passed=0
+failed=0
+
+check() {  # name, command...
+    local name=$1 output
+    shift
+    if output=$("$@" 2>&1); then
+        passed=$((passed + 1))
+        echo "  ok      $name"
+    else
+        failed=$((failed + 1))
+        echo "  FAILED  $name"
+        printf '%s\n' "$output" | head -30
+    fi
+}
+
+sources() { find mod_circuitbreaker shm tests docker \( -name '*.cpp' -o -name '*.hpp' \) | sort; }
+product() { find mod_circuitbreaker shm \( -name '*.cpp' -o -name '*.hpp' \) | sort; }
+
+directives() { sed -n 's/^    "\(CircuitBreaker[A-Za-z]*\)",$/\1/p' mod_circuitbreaker/httpd/settings.hpp; }
+
+# --- layers: core <- shm <- httpd ---
+core_includes_nothing_of_the_others() {
+    local files
+    files=$(find mod_circuitbreaker/core -name '*.?pp')
+    [ -n "$files" ] || return 1
+    ! grep -nE '#include .*(httpd|shm/|apr|atomic|time\.h|chrono)' $files
+}
+shm_includes_nothing_of_httpd() {
+    local files
+    files=$(find shm -name '*.?pp')
+    [ -n "$files" ] || return 1
+    ! grep -nE '#include .*(httpd|ap_|mod_proxy)' $files
+}
+httpd_is_included_in_one_place() {
+    local found
+    found=$(grep -lE '#include <(httpd|http_|ap_|mod_proxy|util_|mpm_|scoreboard)' $(product))
+    [ "$found" = mod_circuitbreaker/httpd/httpd_api.hpp ] || { echo "$found"; return 1; }
+}
+nothing_throws_and_no_mutex() {
+    ! grep -nE '\bthrow\b|std::(mutex|lock_guard|condition_variable)|pthread_mutex' $(product)
+}
+
+# --- directives: each with reader, merge rule, default, and documentation ---
+each_directive_is_complete() {
+    local name field status=0 count=0
+    for name in $(directives); do
+        count=$((count + 1))
+        field=$(sed 's/^CircuitBreaker//; s/\([A-Z]\)/_\L\1/g; s/^_//' <<< "$name")
+        [ -n "$field" ] || field=mode
+        grep -q "inner.has(Directive::$field)" mod_circuitbreaker/httpd/settings.cpp || { echo "$name: no merge rule"; status=1; }
+        grep -q "entry(Directive::$field," mod_circuitbreaker/httpd/directives.cpp || { echo "$name: not in the table"; status=1; }
+        grep -q "read_$field," mod_circuitbreaker/httpd/directives.cpp || { echo "$name: no reader"; status=1; }
+        grep -q "^| \`$name " README.md || { echo "$name: not in README.md"; status=1; }
+        grep -q "^### $name " mod_circuitbreaker/README.md || { echo "$name: not in the reference"; status=1; }
+        grep -q "^#$name " conf/circuitbreaker.conf || { echo "$name: not in circuitbreaker.conf"; status=1; }
+    done
+    [ "$count" -ge 12 ] || { echo "only $count directives found"; status=1; }
+    return $status
+}
+only_existing_directives_are_documented() {
+    local known unknown
+    known=$(directives)
+    unknown=$(grep -ohE '\bCircuitBreaker[A-Za-z]*\b' README.md mod_circuitbreaker/README.md conf/* docker/demo/*.cpp |
+        sort -u | grep -vxF "$known")
+    [ -n "$known" ] && [ -z "$unknown" ] || { echo "$unknown"; return 1; }
+}
+shipped_conf_shows_the_defaults() {
+    # What conf says must be what an empty configuration means: every line of it, switched on, is accepted.
+    local dir status
+    dir=$(mktemp -d)
+    chmod 755 "$dir"
+    minimal_conf "$dir" > "$dir/httpd.conf"
+    sed -n 's/^#\(CircuitBreaker.*\)/\1/p' conf/circuitbreaker.conf > "$dir/directives"
+    [ "$(wc -l < "$dir/directives")" -ge 12 ] || return 1
+    cat "$dir/directives" >> "$dir/httpd.conf"
+    /usr/sbin/apache2 -t -f "$dir/httpd.conf"
+    status=$?
+    rm -rf "$dir"
+    return $status
+}
+minimal_conf() {
+    local module
+    echo "ServerRoot \"$1\"
+ServerName localhost
+Listen 127.0.0.1:1
+ErrorLog \"$1/error.log\""
+    for module in mpm_event authz_core proxy; do
+        echo "LoadModule ${module}_module /usr/lib/apache2/modules/mod_$module.so"
+    done
+    echo "LoadModule circuitbreaker_module $PWD/$build/mod_circuitbreaker.so"
+}
+
+# --- the README's configuration, as it is printed ---
+readme_conf() { sed -n '/^ServerRoot "\/usr\/lib\/apache2"$/,/^```$/p' README.md | grep -v '^```'; }
+readme_configuration_has_20_lines_and_is_valid() {
+    local dir status
+    [ "$(readme_conf | wc -l)" -eq 20 ] || { readme_conf; return 1; }
+    dir=$(mktemp -d)
+    readme_conf | sed "s#modules/mod_circuitbreaker.so#$PWD/$build/mod_circuitbreaker.so#" > "$dir/httpd.conf"
+    /usr/sbin/apache2 -t -f "$dir/httpd.conf"
+    status=$?
+    rm -rf "$dir"
+    return $status
+}
+file_map_names_what_exists() {
+    local path count=0 status=0
+    for path in $(sed -n '/^## Where is what/,$p' README.md | grep -oE '`[a-z_]+(/[a-z_.]*)+`' | tr -d '`'); do
+        count=$((count + 1))
+        [ -e "$path" ] || { echo "README.md names $path, which does not exist"; status=1; }
+    done
+    [ "$count" -ge 10 ] || { echo "only $count paths found"; status=1; }
+    return $status
+}
+
+# --- the module as httpd loads it ---
+module_exports_its_record_only() {
+    local symbols
+    symbols=$(nm -D --defined-only "$build/mod_circuitbreaker.so" | awk '{print $3}')
+    [ "$symbols" = circuitbreaker_module ] || { echo "$symbols"; return 1; }
+}
+module_needs_neither_mod_proxy_nor_libstdcxx_to_load() {
+    local undefined
+    undefined=$(nm -D --undefined-only "$build/mod_circuitbreaker.so")
+    [ -n "$undefined" ] || return 1
+    ! grep -E ' (ap_proxy_|proxy_|_ZSt|_ZNSt|__cxa_(throw|begin|allocate|guard))' <<< "$undefined"
+}
+module_has_no_constructors() {
+    # gcc's own frame_dummy is the one entry.
+    local size
+    size=$(readelf -SW "$build/mod_circuitbreaker.so" | sed -n 's/.*\.init_array *INIT_ARRAY *[0-9a-f]* *[0-9a-f]* *\([0-9a-f]*\).*/\1/p')
+    [ "$size" = 000008 ] || { echo ".init_array has $size bytes"; return 1; }
+}
+
+# --- the source as a text ---
+code_is_formatted() { clang-format --dry-run --Werror $(sources); }
+product_files_are_short() {
+    local long
+    long=$(wc -l $(product) | awk '$2 != "total" && $1 > 340')
+    [ -z "$long" ] || { echo "$long"; return 1; }
+}
+each_header_says_its_purpose() {
+    local header status=0 count=0
+    for header in $(find mod_circuitbreaker shm -name '*.hpp'); do
+        count=$((count + 1))
+        head -20 "$header" | grep -q '^// Purpose: ' || { echo "$header: no purpose"; status=1; }
+    done
+    [ "$count" -ge 15 ] || status=1
+    return $status
+}
+no_path_of_a_machine() {
+    ! grep -rnE '/(work|home|root)/' --include='*' --exclude-dir=.git --exclude-dir="$build" --exclude-dir=guards . | grep -vE '/(home|root)/?[a-z]*"?>'
+}
+make_run_names_a_port_in_use() {
+    # The port that a first demo listens on; both end by themselves.
+    local port output status first
+    port=$((20000 + RANDOM % 10000))
+    DEMO=once PORT=$port "$build/demo" > /dev/null 2>&1 &
+    first=$!
+    for _ in $(seq 200); do
+        (exec 3<> "/dev/tcp/127.0.0.1/$port") 2> /dev/null && break
+        sleep 0.05
+    done
+    output=$(DEMO=once PORT=$port "$build/demo" 2>&1)
+    status=$?
+    kill -TERM "$first"
+    wait "$first"
+    [ "$status" -eq 1 ] && grep -q "Port $port on 127.0.0.1 is in use" <<< "$output" || { echo "$status: $output"; return 1; }
+}
+
+check "core includes no httpd, no APR, no clock, no atomics" core_includes_nothing_of_the_others
+check "shm includes no httpd" shm_includes_nothing_of_httpd
+check "httpd is included in one header" httpd_is_included_in_one_place
+check "nothing throws, no mutex" nothing_throws_and_no_mutex
+check "each directive has reader, merge rule, default and documentation" each_directive_is_complete
+check "only directives that exist are documented" only_existing_directives_are_documented
+check "circuitbreaker.conf is accepted with every line switched on" shipped_conf_shows_the_defaults
+check "the README's configuration has 20 lines and is valid" readme_configuration_has_20_lines_and_is_valid
+check "the README's file map names what exists" file_map_names_what_exists
+check "the module exports its record only" module_exports_its_record_only
+check "the module loads without mod_proxy and libstdc++" module_needs_neither_mod_proxy_nor_libstdcxx_to_load
+check "the module has no constructors" module_has_no_constructors
+check "code is formatted" code_is_formatted
+check "product files are short" product_files_are_short
+check "each header says its purpose" each_header_says_its_purpose
+check "no path of a machine in the source" no_path_of_a_machine
+check "make run names a port that is in use" make_run_names_a_port_in_use
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -1,0 +1,210 @@
+// Values of the directives, as `httpd -t` judges them (CASES 28): what is wrong is refused with file, line, directive, value
+// and the allowed range; what is right passes.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "config_check.hpp"
+
+namespace cb::test {
+namespace {
+
+/// Two members, so that contradictions have somebody to apply to.
+constexpr const char* members =
+    "<Proxy balancer://app>\n    BalancerMember http://127.0.0.1:9001\n    BalancerMember http://127.0.0.1:9002\n"
+    "</Proxy>\nProxyPass / balancer://app/\n";
+
+struct WrongValues {
+    const char* test_name;
+    std::string directive;
+    std::string before;  // words in front of the wrong one
+    std::vector<std::string> values;
+    std::string allowed;
+};
+
+void PrintTo(const WrongValues& wrong, std::ostream* out) {
+    *out << wrong.directive << " " << wrong.before;
+}
+
+class WrongValue : public testing::TestWithParam<WrongValues> {};
+
+TEST_P(WrongValue, IsRefusedWithFileLineDirectiveValueAndRange) {
+    const WrongValues& wrong = GetParam();
+    ASSERT_FALSE(wrong.values.empty());
+    ConfigCheck check(members);
+    for (const std::string& value : wrong.values) {
+        check.expect_refused("CircuitBreaker On\n" + wrong.directive + " " + wrong.before + "\"" + value + "\"",
+                             {wrong.directive + ":", "\"" + value + "\"", wrong.allowed});
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    EveryDirective, WrongValue,
+    testing::Values(
+        WrongValues{"Mode", "CircuitBreaker", "", {"Yes", "1", "On ", "Observed"}, "On, Off or Observe"},
+        WrongValues{"Window",
+                    "CircuitBreakerWindow",
+                    "",
+                    {"10", "0s", "999ms", "25h", "86401s", "-1s", "10 s", "1.5s", "10m", "10d", "s", "ms",
+                     "18446744073709551616s", "18446744073709551615h", "10ss", " 10s", "Off"},
+                    "from 1s to 24h"},
+        WrongValues{"WindowOfCalls",
+                    "CircuitBreakerWindow",
+                    "",
+                    {"0calls", "4097calls", "calls", "-5calls", "1e3calls", "100 calls", "4294967297calls", "100call"},
+                    "from 1 to 4096"},
+        WrongValues{"MinimumCalls",
+                    "CircuitBreakerMinimumCalls",
+                    "",
+                    {"0", "-1", "1000001", "20calls", "1.5", "Off", "4294967297", "99999999999999999999"},
+                    "from 1 to 1000000"},
+        WrongValues{"FailureRate",
+                    "CircuitBreakerFailureRate",
+                    "",
+                    {"0", "0%", "101", "101%", "50%%", "-1", "50.5", "%", "On", "50 %"},
+                    "from 1 to 100"},
+        WrongValues{"ConsecutiveFailures",
+                    "CircuitBreakerConsecutiveFailures",
+                    "",
+                    {"0", "1024", "-1", "5x", "On", "2.0"},
+                    "from 1 to 1023"},
+        WrongValues{"SlowCall", "CircuitBreakerSlowCall", "", {"0ms", "2", "25h", "On", "-1s"}, "from 1ms to 24h"},
+        WrongValues{"SlowCallRate",
+                    "CircuitBreakerSlowCall",
+                    "2s ",
+                    {"rate=0", "rate=101", "rate=", "rate=x", "rate", "50%", "ratio=50", "rate =50"},
+                    "from 1 to 100"},
+        WrongValues{"SlowCallOffAndMore", "CircuitBreakerSlowCall", "Off ", {"rate=50"}, "nothing after Off"},
+        WrongValues{"OpenTime",
+                    "CircuitBreakerOpenTime",
+                    "",
+                    {"99ms", "0s", "25h", "30", "Off", "1441min", "-30s"},
+                    "from 100ms to 24h"},
+        WrongValues{"OpenTimeMax",
+                    "CircuitBreakerOpenTime",
+                    "30s ",
+                    {"max=", "max=99ms", "max=25h", "max=300", "max=Off"},
+                    "from 100ms to 24h"},
+        WrongValues{"OpenTimeFactor",
+                    "CircuitBreakerOpenTime",
+                    "30s ",
+                    {"factor=", "factor=0.9", "factor=0", "factor=101", "factor=100.001", "factor=x", "factor=1.2345",
+                     "factor=2.", "factor=.5", "factor=-2", "factor=1,5"},
+                    "from 1 to 100"},
+        WrongValues{"OpenTimeJitter",
+                    "CircuitBreakerOpenTime",
+                    "30s ",
+                    {"jitter=", "jitter=101", "jitter=-1", "jitter=10s", "jitter=Off"},
+                    "from 0 to 100"},
+        WrongValues{"OpenTimeKey",
+                    "CircuitBreakerOpenTime",
+                    "30s ",
+                    {"maximum=60s", "60s", "=60s", "max", "max 60s"},
+                    "max=DURATION, factor=NUMBER"},
+        WrongValues{"MaxOpen",
+                    "CircuitBreakerMaxOpen",
+                    "",
+                    {"0", "101", "-1", "Off", "50.5%", "half"},
+                    "from 1 to 100"},
+        WrongValues{"Probes", "CircuitBreakerProbes", "", {"0", "64", "-1", "Off", "3x"}, "from 1 to 63"},
+        WrongValues{"ProbesConcurrent",
+                    "CircuitBreakerProbes",
+                    "20 ",
+                    {"concurrent=", "concurrent=0", "concurrent=17", "concurrent=x", "concurrent=-1"},
+                    "from 1 to 16"},
+        WrongValues{"ProbesTolerate",
+                    "CircuitBreakerProbes",
+                    "3 ",
+                    {"tolerate=", "tolerate=16", "tolerate=-1", "tolerate=1%"},
+                    "from 0 to 15"},
+        WrongValues{"ProbesSuccesses",
+                    "CircuitBreakerProbes",
+                    "63 ",
+                    {"successes=", "successes=0", "successes=64", "successes=all"},
+                    "from 1 to 63"},
+        WrongValues{"ProbesKey", "CircuitBreakerProbes", "3 ", {"5", "parallel=2", "concurrent"}, "concurrent=N"},
+        WrongValues{"RampUp", "CircuitBreakerRampUp", "", {"99ms", "0s", "25h", "60", "On"}, "from 100ms to 24h"},
+        WrongValues{"RampUpFrom",
+                    "CircuitBreakerRampUp",
+                    "60s ",
+                    {"from=", "from=101", "from=-1", "from=x", "to=50", "10%"},
+                    "from 0 to 100"},
+        WrongValues{"RampUpOffAndMore", "CircuitBreakerRampUp", "Off ", {"from=10"}, "nothing after Off"},
+        WrongValues{"Settle", "CircuitBreakerSettle", "", {"10", "25h", "Off", "-1s"}, "from 0s to 24h"},
+        WrongValues{"RetryAfter", "CircuitBreakerRetryAfter", "", {"1", "10s", "Yes", "Observe"}, "On or Off"}),
+    [](const auto& wrong) { return std::string(wrong.param.test_name); });
+
+TEST(RightValue, OfEveryDirectivePassesToTheEndsOfItsRange) {
+    ConfigCheck check(members);
+    const std::vector<std::vector<std::string>> lines{  // a directive, then its values
+        {"CircuitBreaker ", "Off", "Observe", "on", "ON", "On"},
+        {"CircuitBreakerWindow ", "1s", "24h", "1440min", "1000ms", "86400S", "1calls", "4096CALLS", "10s"},
+        {"CircuitBreakerMinimumCalls ", "1", "1000000", "020"},
+        {"CircuitBreakerFailureRate ", "1", "100%", "off", "50"},
+        {"CircuitBreakerConsecutiveFailures ", "1", "1023", "Off"},
+        {"CircuitBreakerSlowCall ", "1ms", "24h rate=1", "2s rate=100%", "2s RATE=50", "Off"},
+        {"CircuitBreakerOpenTime ", "100ms", "24h", "24h max=24h", "30s max=30s", "30s factor=1", "30s factor=100",
+         "30s factor=1.125", "30s jitter=0", "30s jitter=100%", "30s jitter=5 factor=1.5 max=1min",
+         "10min"},  // above the default max: then it is its own
+        {"CircuitBreakerMaxOpen ", "1", "100%", "34"},
+        {"CircuitBreakerProbes ", "1", "63", "63 concurrent=16 tolerate=15 successes=63", "17 concurrent=1",
+         "3 successes=1 tolerate=0"},
+        {"CircuitBreakerRampUp ", "100ms", "24h from=100", "60s from=0%", "Off"},
+        {"CircuitBreakerSettle ", "0s", "24h", "500ms"},
+        {"CircuitBreakerRetryAfter ", "On", "off"},
+    };
+    for (const std::vector<std::string>& each : lines) {
+        std::string all;  // the last one stays
+        for (std::size_t i = 1; i < each.size(); ++i) all += each[0] + each[i] + "\n";
+        check.expect_accepted(all);
+    }
+}
+
+TEST(Contradiction, WithinADirectiveIsRefusedWhereItStands) {
+    ConfigCheck check(members);
+    check.expect_refused("CircuitBreakerProbes 3 concurrent=4", {"CircuitBreakerProbes:", "concurrent=4", "3 probes"});
+    check.expect_refused("CircuitBreakerProbes 3 successes=4", {"CircuitBreakerProbes:", "successes=4", "3 probes"});
+    check.expect_refused("CircuitBreakerOpenTime 30s max=29999ms",
+                         {"CircuitBreakerOpenTime:", "max=29999ms", "30s", "write max=30s or more"});
+}
+
+TEST(Contradiction, OfMoreCallsNeededThanTheWindowHoldsIsRefusedWithBothLines) {
+    ConfigCheck check(members);
+    const std::string both = "CircuitBreaker On\nCircuitBreakerWindow 10calls\nCircuitBreakerMinimumCalls 11";
+    check.expect_refused(both, {"CircuitBreakerMinimumCalls 11", "CircuitBreakerWindow 10calls", "http://127.0.0.1:9001"});
+    check.expect_refused(both, {}, "CircuitBreakerWindow 10calls");
+    check.expect_refused("CircuitBreaker On\nCircuitBreakerWindow 19calls",
+                         {"CircuitBreakerMinimumCalls", "20", "CircuitBreakerWindow 19calls"});
+    check.expect_accepted("CircuitBreaker On\nCircuitBreakerWindow 10calls\nCircuitBreakerMinimumCalls 10");
+    check.expect_accepted("CircuitBreakerWindow 10calls\nCircuitBreakerMinimumCalls 11");  // Off
+}
+
+TEST(Contradiction, OfNothingThatCouldTripIsRefused) {
+    ConfigCheck check(members);
+    const std::string nothing = "CircuitBreakerConsecutiveFailures Off\nCircuitBreakerFailureRate Off";
+    check.expect_refused("CircuitBreaker On\n" + nothing,
+                         {"CircuitBreakerFailureRate", "CircuitBreakerConsecutiveFailures", "CircuitBreakerSlowCall"});
+    check.expect_refused("CircuitBreaker Observe\n" + nothing, {"CircuitBreakerFailureRate"});
+    check.expect_accepted("CircuitBreaker On\nCircuitBreakerSlowCall 2s\n" + nothing);
+    check.expect_accepted("CircuitBreaker Off\n" + nothing);
+}
+
+TEST(Contradiction, ThatOnlyTwoSectionsTogetherMakeIsRefusedForThatMember) {
+    ConfigCheck check(members);
+    const std::string server = "CircuitBreaker On\nCircuitBreakerMinimumCalls 50\n";
+    check.expect_accepted(server);
+    check.expect_refused(server + "<Proxy http://127.0.0.1:9002>\n    CircuitBreakerWindow 20calls\n</Proxy>",
+                         {"member http://127.0.0.1:9002 of balancer://app", "CircuitBreakerMinimumCalls 50"},
+                         "CircuitBreakerWindow 20calls");
+}
+
+TEST(Contradiction, KeepsTheServerFromStarting) {
+    Httpd httpd({.config = std::string("CircuitBreaker On\nCircuitBreakerWindow 5calls\n") + members});
+    EXPECT_FALSE(httpd.try_start());
+    EXPECT_EQ(httpd.exit_status(), 1) << httpd.describe();
+    EXPECT_NE(httpd.console().find("CircuitBreakerMinimumCalls"), std::string::npos) << httpd.console();
+}
+
+}  // namespace
+}  // namespace cb::test

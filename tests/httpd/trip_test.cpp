@@ -1,0 +1,204 @@
+// When a breaker opens: after exactly the evidence that was configured, whichever children saw it; and what a refusal is.
+#include "traffic.hpp"
+
+namespace cb::test {
+namespace {
+
+class Trip : public TrafficTest {};
+INSTANTIATE_TEST_SUITE_P(Mpms, Trip, each_mpm, mpm_name);
+
+TEST_P(Trip, AFailingMemberIsAskedExactlyAsOftenAsTheEvidenceNeedsWhicheverChildrenAsk) {
+    Backend app("app");
+    Httpd httpd(one_thread_each(
+        site(std::string(quick_policy) + "CircuitBreakerConsecutiveFailures 5\n" + long_open, plain_worker(app)), 3));
+    httpd.start();
+    ClientForEachChild clients(httpd, app, 3);
+    app.answer(Reply::status(503));
+
+    for (int i = 0; i < 5; ++i) EXPECT_EQ(clients.get("/x").backend(), "app") << "call " << i;
+    for (int i = 0; i < 9; ++i) {
+        const Response refused = clients.get("/x");
+        EXPECT_EQ(refused.status, 503);
+        EXPECT_EQ(refused.backend(), "") << "httpd itself answers";
+        EXPECT_TRUE(refused.headers.has("Retry-After"));
+    }
+    EXPECT_EQ(app.requests(), 5U) << "not one more, in whichever child";
+    EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "open");
+    EXPECT_EQ(BreakerPage(httpd).member(app).number("Refused"), 9U);
+    EXPECT_EQ(transition_lines(httpd).size(), 1U) << httpd.describe();
+}
+
+TEST_P(Trip, AMemberOpensAtItsFailureRateOnceTheMinimumOfCallsIsThereOverAllChildren) {
+    for (const std::string window : {"10s", "100calls"}) {
+        Backend app("app");
+        Httpd httpd(one_thread_each(site("CircuitBreaker On\nCircuitBreakerConsecutiveFailures Off\n"
+                                         "CircuitBreakerFailureRate 50\nCircuitBreakerMinimumCalls 10\n" +
+                                             std::string(long_open) + "CircuitBreakerWindow " + window + "\n",
+                                         plain_worker(app)),
+                                    3));
+        httpd.start();
+        ClientForEachChild clients(httpd, app, 3);  // three successes
+        app.answer_next(3, Reply::ok());
+        app.answer(Reply::status(503));
+
+        for (int i = 0; i < 20; ++i) (void)clients.get("/x");
+        // 6 of 6 are well; the 11th call is the 5th failure (45 %), the 12th the 6th (50 %).
+        EXPECT_EQ(app.requests(), 9U) << window;
+        const BreakerBlock block = BreakerPage(httpd).member(app);
+        EXPECT_EQ(block.at("State"), "open");
+        EXPECT_EQ(block.number("Calls"), 12U);
+        EXPECT_TRUE(httpd.wait_for_error_line("closed -> open: failure rate, 6 of 12 calls failed"));
+    }
+}
+
+TEST_P(Trip, BeforeTheMinimumOfCallsTheRateDoesNotCount) {
+    Backend app("app");
+    Httpd httpd(site("CircuitBreaker On\nCircuitBreakerConsecutiveFailures Off\nCircuitBreakerFailureRate 50\n"
+                     "CircuitBreakerMinimumCalls 10\n" + std::string(long_open),
+                     plain_worker(app)));
+    httpd.start();
+    app.answer(Reply::status(503));
+    (void)statuses(9, httpd.url("/x"));
+    EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "closed");
+    (void)statuses(5, httpd.url("/x"));
+    EXPECT_EQ(app.requests(), 10U);
+    EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "open");
+}
+
+TEST_P(Trip, SlowAnswersOpenAMemberThoughEachOfThemIsWell) {
+    Backend app("app");
+    Httpd httpd(one_thread_each(
+        site(counting_policy + std::string(long_open) +
+                 "CircuitBreakerSlowCall 300ms rate=50\nCircuitBreakerMinimumCalls 4\n",
+             plain_worker(app)),
+        2));
+    httpd.start();
+    ClientForEachChild clients(httpd, app, 2);
+    // The seats may have been slow or not: they were held. Their window is left behind by counting from here on.
+    const std::uint64_t slow_before = BreakerPage(httpd).member(app).number("Slow");
+    ASSERT_EQ(slow_before, 0U) << "the machine is too slow for this test";
+    app.answer(Reply::ok().after(450ms));
+    EXPECT_EQ(clients.get("/x").status, 200);
+    EXPECT_EQ(clients.get("/x").status, 200) << "2 of 4 calls were slow: open from here on";
+    EXPECT_EQ(clients.get("/x").status, 503);
+    EXPECT_EQ(app.requests(), 2U);
+    EXPECT_EQ(BreakerPage(httpd).member(app).number("Slow"), 2U);
+    EXPECT_TRUE(httpd.wait_for_error_line("closed -> open: slow call rate, 2 of 4 calls were slow"));
+}
+
+TEST_P(Trip, CallsUnderWayAtTheTripDecideNothingAndItIsReportedOnce) {
+    Backend app("app");
+    HttpdOptions options = site(std::string(quick_policy) + long_open, plain_worker(app));
+    options.children = GetParam() == Mpm::prefork ? 14 : 4;
+    Httpd httpd(options);
+    httpd.start();
+    app.hold();
+    app.answer(Reply::status(503));
+    std::vector<std::future<Response>> responses;
+    for (int i = 0; i < 12; ++i) responses.push_back(get_later(httpd.url("/x")));
+    ASSERT_TRUE(app.wait_for_concurrent(12)) << httpd.describe();
+    app.release();
+    for (auto& response : responses) EXPECT_EQ(response.get().backend(), "app");
+
+    const LoadResult refused = load(httpd.url("/x"), {.threads = 8, .requests_per_thread = 20});
+    EXPECT_TRUE(refused.all(503)) << refused.describe();
+    EXPECT_EQ(refused.from(""), 160U);
+    EXPECT_EQ(app.requests(), 12U) << "nothing after the trip";
+    const BreakerBlock block = BreakerPage(httpd).member(app);
+    EXPECT_EQ(block.number("Calls"), 12U);
+    EXPECT_EQ(block.number("Late"), 9U) << "three were the evidence";
+    EXPECT_EQ(block.number("Opened"), 1U);
+    EXPECT_EQ(transition_lines(httpd).size(), 1U) << httpd.describe();
+    EXPECT_TRUE(wait_for_no_permits(httpd, app));
+}
+
+TEST_P(Trip, ClientsOfABalancerGetTheHealthyMemberAndSeeOnlyTheCallsThatWereTheEvidence) {
+    Backend bad("bad");
+    Backend good("good");
+    Httpd httpd(site(std::string(quick_policy) + long_open, balancer_of(member_line(bad) + member_line(good))));
+    httpd.start();
+    bad.answer(Reply::status(503));
+    unsigned failures = 0;
+    for (int i = 0; i < 40; ++i) {
+        const Response response = get(httpd.url("/x"));
+        EXPECT_NE(response.backend(), "") << "httpd never answers itself while a member is well";
+        failures += response.status == 503 ? 1U : 0U;
+    }
+    EXPECT_EQ(failures, 3U);
+    EXPECT_EQ(bad.requests(), 3U);
+    const LoadResult result = load(httpd.url("/x"), {.threads = 8, .requests_per_thread = 50});
+    EXPECT_TRUE(result.all(200)) << result.describe();
+    EXPECT_EQ(bad.requests(), 3U);
+}
+
+TEST_P(Trip, ClientsOfABalancerNoticeNothingWhenAMemberRefusesConnections) {
+    Backend dead("dead");
+    Backend good("good");
+    Httpd httpd(site(std::string(quick_policy) + long_open, balancer_of(member_line(dead) + member_line(good))));
+    httpd.start();
+    dead.refuse();
+    const LoadResult result =
+        load(httpd.url("/x"), {.threads = 8, .requests_per_thread = 40, .keep_connections = false});
+    EXPECT_TRUE(result.all(200)) << result.describe() << httpd.describe();
+    const BreakerBlock block = BreakerPage(httpd).member(dead);
+    EXPECT_EQ(block.at("State"), "open");
+    EXPECT_GE(block.number("Outcome-connect"), 3U);
+    EXPECT_LE(block.number("Outcome-connect"), 3U + 7U) << "the evidence, and what was under way then";
+    EXPECT_EQ(block.number("Failovers"), block.number("Outcome-connect"));
+    EXPECT_EQ(transition_lines(httpd).size(), 1U) << httpd.describe();
+}
+
+TEST_P(Trip, EachChangeOfStateIsOneLineAndARequestIsNone) {
+    Backend app("app");
+    Httpd httpd(site(quick_policy, plain_worker(app)));
+    httpd.start();
+    app.answer(Reply::status(503));
+    (void)statuses(10, httpd.url("/x"));
+    ASSERT_TRUE(wait_for_end_of_open_time(httpd, app));
+    (void)statuses(1, httpd.url("/x"));  // a failing probe
+    app.answer_as_usual();
+    ASSERT_TRUE(wait_for_end_of_open_time(httpd, app));
+    EXPECT_EQ(statuses(5, httpd.url("/x")), "200 200 200 200 200");
+
+    EXPECT_EQ(transitions(httpd, "closed", "open"), 1U);
+    EXPECT_EQ(transitions(httpd, "open", "half-open"), 2U);
+    EXPECT_EQ(transitions(httpd, "half-open", "open"), 1U);
+    EXPECT_EQ(transitions(httpd, "half-open", "closed"), 1U);
+    EXPECT_EQ(httpd.error_lines_with("circuit breaker").size(), 5U) << httpd.describe();
+    EXPECT_EQ(httpd.error_lines_with("circuitbreaker:").size(), 5U) << "nor any other line of the module";
+    EXPECT_EQ(BreakerPage(httpd).member(app).number("Transitions"), 5U);
+}
+
+TEST_P(Trip, ASuccessInBetweenStartsTheCountOfFailuresAgain) {
+    Backend app("app");
+    Httpd httpd(one_thread_each(site(std::string(quick_policy) + long_open, plain_worker(app)), 2));
+    httpd.start();
+    ClientForEachChild clients(httpd, app, 2);
+    for (int round = 0; round < 5; ++round) {
+        app.answer_next(2, Reply::status(503));
+        app.answer_next(1, Reply::ok());
+        for (int i = 0; i < 3; ++i) EXPECT_EQ(clients.get("/x").backend(), "app");
+    }
+    EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "closed");
+    app.answer(Reply::status(503));
+    for (int i = 0; i < 6; ++i) (void)clients.get("/x");
+    EXPECT_EQ(app.requests(), 15U + 3U);
+}
+
+TEST_P(Trip, OffDoesNothing) {
+    Backend app("app");
+    Backend watched("watched");
+    Httpd httpd(site(quick_policy, "<Proxy \"" + app.member() + "\">\n    CircuitBreaker Off\n</Proxy>\nProxyPass /w " +
+                                       watched.member() + "\n" + plain_worker(app)));
+    httpd.start();
+    app.answer(Reply::status(503));
+    watched.answer(Reply::status(503));
+    EXPECT_EQ(answerers(10, httpd.url("/x")), "app app app app app app app app app app");
+    EXPECT_EQ(answerers(4, httpd.url("/w/x")), "watched watched watched httpd") << "the other one's breaker acts";
+    EXPECT_TRUE(BreakerPage(httpd).member(app).empty());
+    EXPECT_EQ(transition_lines(httpd).size(), 1U);
+    EXPECT_EQ(httpd.access_lines_with("path=/x").size(), httpd.access_lines_with("state=- verdict=- probe=- rejected=- ").size());
+}
+
+}  // namespace
+}  // namespace cb::test
