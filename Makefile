@@ -72,6 +72,14 @@ $(BUILD)/httpd_tests: $(call test_objects,$(wildcard tests/httpd/*.cpp) $(SUPPOR
 
 check_programs := $(BUILD)/demo $(BUILD)/unit_tests $(BUILD)/shm_tests $(BUILD)/harness_tests $(BUILD)/httpd_tests
 
+# The benchmark links the module's own objects: what is measured is what is loaded.
+$(BUILD)/permit_bench: $(call test_objects,tests/bench/permit_bench.cpp) $(filter-out %/segment.o,$(patsubst %.cpp,$(BUILD)/module/%.o,$(CORE) $(SHM)))
+	@echo "  link $@"
+	@$(CXX) -pthread -o $@ $^ -lbenchmark
+
+bench: $(BUILD)/permit_bench
+	$(BUILD)/permit_bench
+
 packages:
 	tests/support/packages.sh test
 

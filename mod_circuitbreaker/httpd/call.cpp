@@ -188,6 +188,13 @@ extern "C" int on_scheme_handler(request_rec* r, proxy_worker* worker, proxy_ser
     }
 }
 
+/// mod_proxy_http builds the request: it has a connection of the pool, which it connects next, unless it is a kept one.
+extern "C" int on_fixups(request_rec* r) noexcept {
+    RequestState* const state = request_state(r, false);
+    if (state != nullptr && state->is_nested) state->call.has_connection = true;
+    return OK;
+}
+
 extern "C" int on_create_req(request_rec* r, request_rec* pr) noexcept {
     RequestState* const state = request_state(r, false);
     if (state == nullptr || !state->is_nested || state->call.breaker == nullptr) return DECLINED;
@@ -216,6 +223,7 @@ void begin_call(RequestState& state, Breaker& breaker, shm::Slot& slot, proxy_wo
     state.call.breaker = &breaker;
     state.call.slot = &slot;
     state.call.worker = &worker;
+    state.call.error_time = worker.s->error_time;
     state.call.permit = permit;
     state.call.started = now();
 }
@@ -254,6 +262,7 @@ void register_call_filters() noexcept {
 void register_call_hooks() noexcept {
     // Around: first of all, and then mod_proxy's own through a nested run (DESIGN 4.1).
     proxy.hook_scheme_handler(on_scheme_handler, nullptr, nullptr, APR_HOOK_REALLY_FIRST);
+    APR_OPTIONAL_HOOK(proxy, fixups, on_fixups, nullptr, nullptr, APR_HOOK_REALLY_FIRST);
     APR_OPTIONAL_HOOK(proxy, create_req, on_create_req, nullptr, nullptr, APR_HOOK_REALLY_FIRST);
     APR_OPTIONAL_HOOK(proxy, request_status, on_request_status, nullptr, nullptr, APR_HOOK_REALLY_FIRST);
 }

@@ -21,18 +21,31 @@ bool is_request_error(int rv) noexcept {
     return rv >= 400 && rv < 500;
 }
 
-/// The call never left httpd: the member is barred by mod_proxy's own flags, or all of its connections were out for the
-/// whole of `acquire=` (ap_proxy_acquire_connection).
-bool is_local(const Call& call, int rv) noexcept {
-    if (rv != HTTP_SERVICE_UNAVAILABLE) return false;
+/// mod_proxy's own flags keep requests from the member. An error that it marked since the call began doesn't: that is
+/// how it notes a failed connect (Observe leaves it its marks).
+bool is_barred(const Call& call) noexcept {
     const proxy_worker_shared& worker = *call.worker->s;
-    if ((worker.status & PROXY_WORKER_NOT_USABLE_BITMAP) != 0) return true;
+    constexpr unsigned kOut = PROXY_WORKER_NOT_USABLE_BITMAP & ~static_cast<unsigned>(PROXY_WORKER_IN_ERROR);
+    if ((worker.status & kOut) != 0) return true;
+    return (worker.status & PROXY_WORKER_IN_ERROR) != 0 && worker.error_time == call.error_time;
+}
+
+/// All connections of the pool were out for the whole of `acquire=` (ap_proxy_acquire_connection). Over HTTP the fixups
+/// hook tells; elsewhere it is a guess, as connections may have come back since.
+bool is_pool_exhausted(const Call& call) noexcept {
+    if (call.is_http) return !call.has_connection;
+    const proxy_worker_shared& worker = *call.worker->s;
     if (worker.hmax == 0 || worker.acquire_set == 0 || call.worker->cp == nullptr || call.worker->cp->res == nullptr) {
         return false;
     }
     const auto waited = static_cast<apr_interval_time_t>(runtime.process.clock.now() - call.started) * 1000 + 1000;
     return waited >= worker.acquire &&
            apr_reslist_acquired_count(call.worker->cp->res) >= static_cast<apr_uint32_t>(worker.hmax);
+}
+
+/// The call never left httpd.
+bool is_local(const Call& call, int rv) noexcept {
+    return rv == HTTP_SERVICE_UNAVAILABLE && (is_barred(call) || is_pool_exhausted(call));
 }
 
 bool is_timed_out(const Call& call, const request_rec* r, int rv) noexcept {

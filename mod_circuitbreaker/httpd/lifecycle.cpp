@@ -211,7 +211,12 @@ void cb_on_child_init(apr_pool_t*, server_rec*) noexcept {
     runtime.process.pid = static_cast<std::uint32_t>(getpid());
     bool is_stale = false;
     runtime.column = shm::register_child(runtime.segment, runtime.process.pid, runtime.epoch, is_stale);
-    if (is_stale && runtime.registry != nullptr) runtime.registry->forget_slots();
+    if (!is_stale || runtime.registry == nullptr) return;
+    runtime.registry->forget_slots();
+    ap_log_error(APLOG_MARK, APLOG_WARNING, 0, runtime.server,
+                 "mod_circuitbreaker: this child runs without breakers: %s",
+                 runtime.column == shm::kNoColumn ? "more children than there was room for when httpd was started"
+                                                  : "it was started before the last restart and comes too late");
 }
 
 void cb_on_child_status(server_rec*, pid_t pid, ap_generation_t, int, mpm_child_status state) noexcept {

@@ -18,6 +18,7 @@ struct Call {
     proxy_worker* worker = nullptr;
     shm::Permit permit;  // kind none: made without asking (Observe)
     ap_filter_t* response_filter = nullptr;
+    apr_time_t error_time = 0;  // mod_proxy's last mark of an error when the call began
     core::Millis started = 0;
     core::Millis sent_at = 0;
     core::Millis first_byte_at = 0;
@@ -25,6 +26,7 @@ struct Call {
     apr_status_t read_status = APR_SUCCESS;  // how reading from the backend ended, before there was an answer
     int status = 0;
     bool is_http = false;  // create_req tells "sent", the backend filter "bytes came"
+    bool has_connection = false;  // HTTP: one of the pool is ours, new or kept; it is connected next
     bool is_sent = false;
     bool is_kept_alive = false;  // the connection had served a request before
     bool has_bytes = false;

@@ -66,7 +66,7 @@ class ConfigCheck {
         unsigned count = 0;
         std::istringstream stream(output);
         for (std::string line; std::getline(stream, line);) {
-            if (line.find("circuitbreaker:warn") != std::string::npos) ++count;
+            if (line.find("mod_circuitbreaker: ") != std::string::npos) ++count;  // stderr has no level
         }
         return count;
     }

@@ -5,7 +5,7 @@
 namespace cb::test {
 
 std::string plain_worker(const Backend& backend, const std::string& parameters) {
-    return "ProxyPass / " + backend.member() + "/ " + parameters + "\n";
+    return "ProxyPass /app " + backend.member() + " " + parameters + "\n";
 }
 
 std::string member_line(const Backend& backend, const std::string& parameters) {
@@ -13,7 +13,7 @@ std::string member_line(const Backend& backend, const std::string& parameters) {
 }
 
 std::string balancer_of(const std::string& lines) {
-    return "<Proxy balancer://app>\n" + lines + "</Proxy>\nProxyPass / balancer://app/\n";
+    return "<Proxy balancer://app>\n" + lines + "</Proxy>\nProxyPass /app balancer://app\n";
 }
 
 HttpdOptions site(Mpm mpm, const std::string& policy, const std::string& proxied) {
@@ -73,26 +73,26 @@ ClientForEachChild::ClientForEachChild(const Httpd& httpd, Backend& backend, uns
     std::vector<std::future<Response>> responses;
     for (unsigned i = 0; i < count; ++i) {
         Client& client = *clients_.emplace_back(std::make_unique<Client>());
-        responses.push_back(std::async(std::launch::async, [&client, &httpd] { return client.get(httpd.url("/seat")); }));
+        responses.push_back(
+            std::async(std::launch::async, [&client, &httpd] { return client.get(httpd.url("/app/seat")); }));
     }
     EXPECT_TRUE(backend.wait_for_concurrent(count)) << httpd.describe();
     backend.release();
     for (auto& response : responses) EXPECT_EQ(response.get().status, 200);
-    EXPECT_TRUE(httpd.wait_for_access_line("path=/seat", count));
-    EXPECT_EQ(children_seen(), count);
+    EXPECT_TRUE(httpd.wait_for_access_line("path=/app/seat", count));
+    EXPECT_EQ(children_that_served(httpd, "/app/seat"), count);
     backend.forget();
 }
 
 Response ClientForEachChild::get(const std::string& path) {
-    Client& client = *clients_[next_++ % clients_.size()];
-    const Response response = client.get(httpd_.url(path));
-    EXPECT_FALSE(response.new_connection) << "the client has lost its child";
-    return response;
+    return clients_[next_++ % clients_.size()]->get(httpd_.url(path));
 }
 
-std::size_t ClientForEachChild::children_seen() const {
+std::size_t children_that_served(const Httpd& httpd, const std::string& path) {
     std::set<std::string> pids;
-    for (const std::string& line : httpd_.access_lines_with("path=/seat")) pids.insert(line.substr(0, line.find(' ')));
+    for (const std::string& line : httpd.access_lines_with("path=" + path + " ")) {
+        pids.insert(line.substr(0, line.find(' ')));
+    }
     return pids.size();
 }
 

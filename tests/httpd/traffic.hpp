@@ -2,7 +2,7 @@
 //
 //     Httpd httpd(site(GetParam(), "CircuitBreakerConsecutiveFailures 3\n", plain_worker(app)));
 //     httpd.start();
-//     EXPECT_EQ(statuses(5, httpd.url("/x")), "503 503 503 503 503");
+//     EXPECT_EQ(statuses(4, httpd.url("/app/x")), "503 503 503 503");
 //
 // Thread safety: values and pure functions; a ClientForEachChild belongs to one thread; a Gate is for all of them.
 #pragma once
@@ -35,13 +35,13 @@ inline constexpr const char* long_open = "CircuitBreakerOpenTime 10min jitter=0\
 inline constexpr const char* counting_policy =
     "CircuitBreaker On\nCircuitBreakerFailureRate Off\nCircuitBreakerConsecutiveFailures Off\n";
 
-/// `ProxyPass / http://...` with parameters of that worker ("timeout=1").
+/// `ProxyPass /app http://...` with parameters of that worker ("timeout=1"); `/app/x` is the backend's `/x`.
 [[nodiscard]] std::string plain_worker(const Backend& backend, const std::string& parameters = "");
 
 /// A BalancerMember line.
 [[nodiscard]] std::string member_line(const Backend& backend, const std::string& parameters = "");
 
-/// `balancer://app` with these lines inside, for every path.
+/// `balancer://app` with these lines inside, at /app as well.
 [[nodiscard]] std::string balancer_of(const std::string& lines);
 
 /// Options for a server with that policy, the status page at /breakers, and those proxied paths.
@@ -70,21 +70,22 @@ inline constexpr const char* counting_policy =
 [[nodiscard]] bool wait_for_no_permits(const Httpd& httpd, const Backend& backend);
 
 /// Clients whose kept connections lead to as many different children. The server needs that many children with one
-/// thread each (`one_thread_each`), `backend` answers them and is otherwise idle.
+/// thread each (`one_thread_each`); `backend` answers them and is otherwise idle. A connection can be lost on the way
+/// (httpd closes it after a 503, and mpm_event when it wants to): the client then comes back to any child.
 class ClientForEachChild {
   public:
     ClientForEachChild(const Httpd& httpd, Backend& backend, unsigned count);
-
     /// The next client in turn makes the request.
     [[nodiscard]] Response get(const std::string& path);
-    /// Different children that these clients have reached, by the access log.
-    [[nodiscard]] std::size_t children_seen() const;
 
   private:
     const Httpd& httpd_;
     std::vector<std::unique_ptr<Client>> clients_;
     std::size_t next_ = 0;
 };
+
+/// Different children that have served requests for that path, by the access log.
+[[nodiscard]] std::size_t children_that_served(const Httpd& httpd, const std::string& path);
 
 [[nodiscard]] HttpdOptions one_thread_each(HttpdOptions options, unsigned children);
 

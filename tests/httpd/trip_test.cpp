@@ -13,11 +13,12 @@ TEST_P(Trip, AFailingMemberIsAskedExactlyAsOftenAsTheEvidenceNeedsWhicheverChild
         site(std::string(quick_policy) + "CircuitBreakerConsecutiveFailures 5\n" + long_open, plain_worker(app)), 3));
     httpd.start();
     ClientForEachChild clients(httpd, app, 3);
-    app.answer(Reply::status(503));
+    app.answer(Reply::status(502));
 
-    for (int i = 0; i < 5; ++i) EXPECT_EQ(clients.get("/x").backend(), "app") << "call " << i;
+    for (int i = 0; i < 5; ++i) EXPECT_EQ(clients.get("/app/x").backend(), "app") << "call " << i;
+    EXPECT_GT(children_that_served(httpd, "/app/x"), 1U) << "or this test proves nothing";
     for (int i = 0; i < 9; ++i) {
-        const Response refused = clients.get("/x");
+        const Response refused = clients.get("/app/x");
         EXPECT_EQ(refused.status, 503);
         EXPECT_EQ(refused.backend(), "") << "httpd itself answers";
         EXPECT_TRUE(refused.headers.has("Retry-After"));
@@ -39,11 +40,12 @@ TEST_P(Trip, AMemberOpensAtItsFailureRateOnceTheMinimumOfCallsIsThereOverAllChil
         httpd.start();
         ClientForEachChild clients(httpd, app, 3);  // three successes
         app.answer_next(3, Reply::ok());
-        app.answer(Reply::status(503));
+        app.answer(Reply::status(502));
 
-        for (int i = 0; i < 20; ++i) (void)clients.get("/x");
+        for (int i = 0; i < 20; ++i) (void)clients.get("/app/x");
         // 6 of 6 are well; the 11th call is the 5th failure (45 %), the 12th the 6th (50 %).
         EXPECT_EQ(app.requests(), 9U) << window;
+        EXPECT_GT(children_that_served(httpd, "/app/x"), 1U);
         const BreakerBlock block = BreakerPage(httpd).member(app);
         EXPECT_EQ(block.at("State"), "open");
         EXPECT_EQ(block.number("Calls"), 12U);
@@ -57,10 +59,10 @@ TEST_P(Trip, BeforeTheMinimumOfCallsTheRateDoesNotCount) {
                      "CircuitBreakerMinimumCalls 10\n" + std::string(long_open),
                      plain_worker(app)));
     httpd.start();
-    app.answer(Reply::status(503));
-    (void)statuses(9, httpd.url("/x"));
+    app.answer(Reply::status(502));
+    (void)statuses(9, httpd.url("/app/x"));
     EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "closed");
-    (void)statuses(5, httpd.url("/x"));
+    (void)statuses(5, httpd.url("/app/x"));
     EXPECT_EQ(app.requests(), 10U);
     EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "open");
 }
@@ -78,9 +80,9 @@ TEST_P(Trip, SlowAnswersOpenAMemberThoughEachOfThemIsWell) {
     const std::uint64_t slow_before = BreakerPage(httpd).member(app).number("Slow");
     ASSERT_EQ(slow_before, 0U) << "the machine is too slow for this test";
     app.answer(Reply::ok().after(450ms));
-    EXPECT_EQ(clients.get("/x").status, 200);
-    EXPECT_EQ(clients.get("/x").status, 200) << "2 of 4 calls were slow: open from here on";
-    EXPECT_EQ(clients.get("/x").status, 503);
+    EXPECT_EQ(clients.get("/app/x").status, 200);
+    EXPECT_EQ(clients.get("/app/x").status, 200) << "2 of 4 calls were slow: open from here on";
+    EXPECT_EQ(clients.get("/app/x").status, 503);
     EXPECT_EQ(app.requests(), 2U);
     EXPECT_EQ(BreakerPage(httpd).member(app).number("Slow"), 2U);
     EXPECT_TRUE(httpd.wait_for_error_line("closed -> open: slow call rate, 2 of 4 calls were slow"));
@@ -93,14 +95,14 @@ TEST_P(Trip, CallsUnderWayAtTheTripDecideNothingAndItIsReportedOnce) {
     Httpd httpd(options);
     httpd.start();
     app.hold();
-    app.answer(Reply::status(503));
+    app.answer(Reply::status(502));
     std::vector<std::future<Response>> responses;
-    for (int i = 0; i < 12; ++i) responses.push_back(get_later(httpd.url("/x")));
+    for (int i = 0; i < 12; ++i) responses.push_back(get_later(httpd.url("/app/x")));
     ASSERT_TRUE(app.wait_for_concurrent(12)) << httpd.describe();
     app.release();
     for (auto& response : responses) EXPECT_EQ(response.get().backend(), "app");
 
-    const LoadResult refused = load(httpd.url("/x"), {.threads = 8, .requests_per_thread = 20});
+    const LoadResult refused = load(httpd.url("/app/x"), {.threads = 8, .requests_per_thread = 20});
     EXPECT_TRUE(refused.all(503)) << refused.describe();
     EXPECT_EQ(refused.from(""), 160U);
     EXPECT_EQ(app.requests(), 12U) << "nothing after the trip";
@@ -117,16 +119,16 @@ TEST_P(Trip, ClientsOfABalancerGetTheHealthyMemberAndSeeOnlyTheCallsThatWereTheE
     Backend good("good");
     Httpd httpd(site(std::string(quick_policy) + long_open, balancer_of(member_line(bad) + member_line(good))));
     httpd.start();
-    bad.answer(Reply::status(503));
+    bad.answer(Reply::status(502));
     unsigned failures = 0;
     for (int i = 0; i < 40; ++i) {
-        const Response response = get(httpd.url("/x"));
+        const Response response = get(httpd.url("/app/x"));
         EXPECT_NE(response.backend(), "") << "httpd never answers itself while a member is well";
-        failures += response.status == 503 ? 1U : 0U;
+        failures += response.status == 502 ? 1U : 0U;
     }
     EXPECT_EQ(failures, 3U);
     EXPECT_EQ(bad.requests(), 3U);
-    const LoadResult result = load(httpd.url("/x"), {.threads = 8, .requests_per_thread = 50});
+    const LoadResult result = load(httpd.url("/app/x"), {.threads = 8, .requests_per_thread = 50});
     EXPECT_TRUE(result.all(200)) << result.describe();
     EXPECT_EQ(bad.requests(), 3U);
 }
@@ -138,7 +140,7 @@ TEST_P(Trip, ClientsOfABalancerNoticeNothingWhenAMemberRefusesConnections) {
     httpd.start();
     dead.refuse();
     const LoadResult result =
-        load(httpd.url("/x"), {.threads = 8, .requests_per_thread = 40, .keep_connections = false});
+        load(httpd.url("/app/x"), {.threads = 8, .requests_per_thread = 40, .keep_connections = false});
     EXPECT_TRUE(result.all(200)) << result.describe() << httpd.describe();
     const BreakerBlock block = BreakerPage(httpd).member(dead);
     EXPECT_EQ(block.at("State"), "open");
@@ -152,13 +154,13 @@ TEST_P(Trip, EachChangeOfStateIsOneLineAndARequestIsNone) {
     Backend app("app");
     Httpd httpd(site(quick_policy, plain_worker(app)));
     httpd.start();
-    app.answer(Reply::status(503));
-    (void)statuses(10, httpd.url("/x"));
+    app.answer(Reply::status(502));
+    (void)statuses(10, httpd.url("/app/x"));
     ASSERT_TRUE(wait_for_end_of_open_time(httpd, app));
-    (void)statuses(1, httpd.url("/x"));  // a failing probe
+    (void)statuses(1, httpd.url("/app/x"));  // a failing probe
     app.answer_as_usual();
     ASSERT_TRUE(wait_for_end_of_open_time(httpd, app));
-    EXPECT_EQ(statuses(5, httpd.url("/x")), "200 200 200 200 200");
+    EXPECT_EQ(statuses(5, httpd.url("/app/x")), "200 200 200 200 200");
 
     EXPECT_EQ(transitions(httpd, "closed", "open"), 1U);
     EXPECT_EQ(transitions(httpd, "open", "half-open"), 2U);
@@ -175,13 +177,13 @@ TEST_P(Trip, ASuccessInBetweenStartsTheCountOfFailuresAgain) {
     httpd.start();
     ClientForEachChild clients(httpd, app, 2);
     for (int round = 0; round < 5; ++round) {
-        app.answer_next(2, Reply::status(503));
+        app.answer_next(2, Reply::status(502));
         app.answer_next(1, Reply::ok());
-        for (int i = 0; i < 3; ++i) EXPECT_EQ(clients.get("/x").backend(), "app");
+        for (int i = 0; i < 3; ++i) EXPECT_EQ(clients.get("/app/x").backend(), "app");
     }
     EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "closed");
-    app.answer(Reply::status(503));
-    for (int i = 0; i < 6; ++i) (void)clients.get("/x");
+    app.answer(Reply::status(502));
+    for (int i = 0; i < 6; ++i) (void)clients.get("/app/x");
     EXPECT_EQ(app.requests(), 15U + 3U);
 }
 
@@ -191,13 +193,13 @@ TEST_P(Trip, OffDoesNothing) {
     Httpd httpd(site(quick_policy, "<Proxy \"" + app.member() + "\">\n    CircuitBreaker Off\n</Proxy>\nProxyPass /w " +
                                        watched.member() + "\n" + plain_worker(app)));
     httpd.start();
-    app.answer(Reply::status(503));
-    watched.answer(Reply::status(503));
-    EXPECT_EQ(answerers(10, httpd.url("/x")), "app app app app app app app app app app");
+    app.answer(Reply::status(502));
+    watched.answer(Reply::status(502));
+    EXPECT_EQ(answerers(10, httpd.url("/app/x")), "app app app app app app app app app app");
     EXPECT_EQ(answerers(4, httpd.url("/w/x")), "watched watched watched httpd") << "the other one's breaker acts";
     EXPECT_TRUE(BreakerPage(httpd).member(app).empty());
     EXPECT_EQ(transition_lines(httpd).size(), 1U);
-    EXPECT_EQ(httpd.access_lines_with("path=/x").size(), httpd.access_lines_with("state=- verdict=- probe=- rejected=- ").size());
+    EXPECT_EQ(httpd.access_lines_with("path=/app/x member=- state=- verdict=- probe=- rejected=- ").size(), 10U);
 }
 
 }  // namespace

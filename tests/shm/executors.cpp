@@ -34,10 +34,12 @@ void die_in_time(const char* place) noexcept {
 }
 
 const char* other_place = nullptr;
+unsigned passings_before_other = 0;
 std::function<void()> other_work;
 
 void do_other_work(const char* place) noexcept {
-    if (!other_work || std::strcmp(place, other_place) != 0) return;
+    if (!other_work || (other_place != nullptr && std::strcmp(place, other_place) != 0)) return;
+    if (--passings_before_other > 0) return;
     const std::function<void()> once = std::move(other_work);
     other_work = nullptr;
     once();
@@ -113,7 +115,8 @@ Restless::~Restless() {
     shm::on_step = nullptr;
 }
 
-Between::Between(const char* place, std::function<void()> other) {
+Between::Between(const char* place, std::function<void()> other, unsigned nth) {
+    passings_before_other = nth;
     other_place = place;
     other_work = std::move(other);
     shm::on_step = do_other_work;

@@ -47,10 +47,11 @@ class Restless {
     Restless& operator=(const Restless&) = delete;
 };
 
-/// While it lives, the first passing of the named place does something else in between, as another process might.
+/// While it lives, one passing of a named place (or of any, nullptr) does something else in between, as another process
+/// might: the n-th, from 1.
 class Between {
   public:
-    Between(const char* place, std::function<void()> other);
+    Between(const char* place, std::function<void()> other, unsigned nth = 1);
     ~Between();
     Between(const Between&) = delete;
     Between& operator=(const Between&) = delete;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <map>
 #include <sstream>
 #include <system_error>
@@ -72,6 +73,12 @@ World::World(std::uint32_t capacity, std::uint32_t columns)
       before_reports(capacity) {
     segment.header->epoch = 1;
     board.now = kStart;
+}
+
+World::World(const World& other) : World(other.segment.header->capacity, other.segment.header->columns) {
+    std::memcpy(memory_.data(), other.memory_.data(), memory_.size());
+    board.now = other.board.now.load();
+    begin_reports();
 }
 
 shm::Process World::process(std::uint32_t pid, shm::Observer* observer) const {

@@ -90,10 +90,18 @@ inline constexpr std::uint32_t kThreadsPid = 400'000;  // of a "child" that is o
 class World {
   public:
     explicit World(std::uint32_t capacity = 8, std::uint32_t columns = 8);
+    /// Another world in memory of its own, in which everything stands as in `other` now (but for the reports).
+    World(const World& other);
+    World& operator=(const World&) = delete;
 
     [[nodiscard]] shm::Process process(std::uint32_t pid, shm::Observer* observer = nullptr) const;
     /// The test's own process, which also plays the parent.
     [[nodiscard]] shm::Process parent(shm::Observer* observer = nullptr) const;
+    /// The segment's memory, and the slot of another world here.
+    [[nodiscard]] const SharedMemory& memory() const { return memory_; }
+    [[nodiscard]] shm::Slot& here(const shm::Slot& slot_of, const World& other) const {
+        return segment.slots[other.segment.index_of(slot_of)];
+    }
     [[nodiscard]] shm::InFlight in_flight(const shm::Slot& slot, std::uint32_t column) const;
 
     /// Binds a member, as the parent does in post_config.

@@ -66,7 +66,7 @@ Connection::Woken Connection::wait(const std::function<bool()>& condition, std::
 
 bool Connection::become_idle() {
     const std::scoped_lock lock(server_.mutex_);  // against a refuse() that is closing the idle ones right now
-    if (server_.refusing_ || server_.resetting_ || server_.stopping_) return false;
+    if (server_.refusing_ || server_.resetting_ || server_.stopping_ || ending_) return false;
     state_ = State::idle;
     return true;
 }

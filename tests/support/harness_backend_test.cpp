@@ -91,13 +91,15 @@ TEST(Backend, DelaysTheHeadersOrTheBody) {
 
     backend.answer(Reply::ok("0123456789").pausing(5, 100ms));
     EXPECT_GE(get(backend.url()).total_time, 100ms);
-    const Response half = get(backend.url(), {.timeout = 50ms});
+
+    backend.answer(Reply::ok("0123456789").pausing(5, 60s));
+    const Response half = get(backend.url(), {.timeout = 500ms});
     EXPECT_EQ(half.status, 200);
     EXPECT_EQ(half.body, "01234");
     EXPECT_EQ(half.code, CURLE_OPERATION_TIMEDOUT);
 
     backend.answer(Reply::ok("0123456789").in_chunks().stalling(7));
-    EXPECT_EQ(get(backend.url(), {.timeout = 50ms}).body, "0123456");
+    EXPECT_EQ(get(backend.url(), {.timeout = 500ms}).body, "0123456");
     EXPECT_TRUE(backend.wait_until_quiet());
     auto stalled = get_later(backend.url());
     EXPECT_TRUE(backend.wait_for_concurrent(1));
@@ -200,7 +202,7 @@ TEST(Backend, TruncatesBodiesOfKnownLength) {
     EXPECT_EQ(fin.code, CURLE_PARTIAL_FILE) << fin.error;
 
     backend.answer(Reply::of_size(megabyte).cut_after(10'000, Ending::silence));
-    const Response silence = get(backend.url(), {.timeout = 100ms});
+    const Response silence = get(backend.url(), {.timeout = 500ms});
     EXPECT_EQ(silence.body.size(), 10'000U);
     EXPECT_EQ(silence.code, CURLE_OPERATION_TIMEDOUT);
 }

@@ -130,6 +130,7 @@ TEST_P(EachMpm, RestartsWithAnotherConfigurationWhileALongRequestRuns) {
     one.answer(Reply::hang());
     auto long_one = get_later(httpd.url());
     EXPECT_TRUE(one.wait_for_concurrent(1));
+    one.answer_as_usual();  // old children may still take new requests
 
     httpd.set_config("ProxyPass / " + two.member() + "/");
     EXPECT_TRUE(httpd.graceful());

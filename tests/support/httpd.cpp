@@ -134,12 +134,12 @@ bool Httpd::restart_by(int signal) {
 }
 
 bool Httpd::wait_for_end_of(const std::vector<pid_t>& old, milliseconds timeout) const {
-    return wait_until(
-        [&] {
-            const std::vector<pid_t> now = children();
-            return std::ranges::none_of(old, [&](pid_t pid) { return std::ranges::count(now, pid) > 0; });
-        },
-        timeout, "the old children to exit");
+    // By the parent, not by children(): a dying process loses its executable before it is dead.
+    const auto its_child = [this](pid_t pid) {
+        const auto info = process_info(pid);
+        return info && info->parent == parent();
+    };
+    return wait_until([&] { return std::ranges::none_of(old, its_child); }, timeout, "the old children to exit");
 }
 
 std::string Httpd::url(const std::string& path) const {
@@ -169,7 +169,7 @@ bool Httpd::wait_for_children(std::size_t count, milliseconds timeout) const {
 
 bool Httpd::kill_child(pid_t child, int signal) const {
     const auto info = process_info(child);
-    return process_ && info && info->parent == parent() && info->state != 'Z' && ::kill(child, signal) == 0;
+    return process_ && info && info->parent == parent() && ::kill(child, signal) == 0;
 }
 
 std::string Httpd::access_log() const {

@@ -64,11 +64,12 @@ class Httpd {
 
     /// @name Restarts; each returns false if it isn't complete in time
     /// @{
-    /// SIGUSR1; returns when the new configuration is in force. Children of before may still be busy.
+    /// SIGUSR1; returns when the new configuration is in force. Children of before may still be busy, and for a moment
+    /// even take new connections: with the `children()` of before, `wait_for_end_of` waits for that to be over.
     [[nodiscard]] bool graceful() { return restart_by(SIGUSR1); }
     /// SIGHUP.
     [[nodiscard]] bool restart() { return restart_by(SIGHUP); }
-    /// Returns when each of these children has exited.
+    /// Returns when each of these children has exited and the parent knows (it has waited for it).
     [[nodiscard]] bool wait_for_end_of(const std::vector<pid_t>& children, milliseconds timeout = patience) const;
     /// @}
 

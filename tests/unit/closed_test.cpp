@@ -99,6 +99,9 @@ TEST(Closed, WeighsTheLargestWindowsWithoutOverflow) {
     constexpr std::uint32_t kWidest = ~0U;
     EXPECT_FALSE(evidence({kWidest, kWidest - 1, 0, 0}, rate_policy(100)) != Reason::none);
     EXPECT_EQ(evidence({kWidest, kWidest, 0, 0}, rate_policy(100)), Reason::failure_rate);
+    constexpr std::uint32_t kTurn = (1U << 31) / 50 + 1;  // a hundred times this is more than 32 bits hold
+    EXPECT_EQ(evidence({kTurn, kTurn, 0, 0}, rate_policy(50)), Reason::failure_rate);
+    EXPECT_EQ(evidence({0, 0, kTurn, kTurn}, slow_policy(50)), Reason::slow_rate);
 }
 
 TEST(Evidence, IsNeverFoundInAnEmptyWindow) {
@@ -274,6 +277,15 @@ TEST(Level, DoesNotFallByTimeNorByAnythingButSuccesses) {
     EXPECT_EQ(word.level, 3U);
     EXPECT_EQ(word.successes_since_closing, 19U);
     EXPECT_EQ(unpack(step_of(word, ended(Verdict::fatal), policy).word).level, 4U);
+}
+
+TEST(Level, IsNotRaisedWhereTheSuccessesAreEnoughForTheMinimumOfANewPolicy) {
+    Policy policy = default_policy();
+    policy.minimum_calls = 10;
+    expect_trip(closed_after_a_trip(9), step_of(closed_after_a_trip(9), ended(Verdict::fatal), policy), Reason::fatal,
+                4);
+    expect_trip(closed_after_a_trip(10), step_of(closed_after_a_trip(10), ended(Verdict::fatal), policy), Reason::fatal,
+                0);
 }
 
 TEST(Level, IsNeverRaisedAboveItsField) {

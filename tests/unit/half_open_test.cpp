@@ -121,7 +121,7 @@ TEST(HalfOpen, ClosesAtTheSuccessThatMakesEnoughKeepingItsLevel) {
 TEST(HalfOpen, BecomesRecoveringInsteadWhereARampIsSet) {
     Policy policy = probing(1, 1, 0, 1);
     policy.ramp_up.duration = 60'000;
-    for (const Millis now : {kNow, Millis{1} << 32 | 640}) {
+    for (const Millis now : {kNow, Millis{1} << 31 | 640, Millis{1} << 32 | 640}) {
         const Step step = step_of(in_slot_zero(1), probe_ended(0, Verdict::success), policy, now);
         Word expected;
         expected.state = State::recovering;

@@ -138,7 +138,9 @@ TEST(Open, BeginsARoundOfTheAdaptiveNumberWhereThereIsOneAndElseOfThePolicys) {
     policy.probes.round = 5;
     EXPECT_EQ(unpack(step_of(open_until(kNow), asks_with_lease(0, 0), policy).word).round, 5U);
     EXPECT_EQ(unpack(step_of(open_until(kNow), asks_with_lease(0, 10), policy).word).round, 10U);
-    EXPECT_EQ(unpack(step_of(open_until(kNow), asks_with_lease(0, 255), policy).word).round, kMaxProbes);
+    for (const auto too_many : {std::uint8_t{64}, std::uint8_t{100}, std::uint8_t{255}}) {
+        EXPECT_EQ(unpack(step_of(open_until(kNow), asks_with_lease(0, too_many), policy).word).round, kMaxProbes);
+    }
     policy.probes.round = kMaxProbes;
     EXPECT_EQ(unpack(step_of(open_until(kNow), asks_with_lease(0), policy).word).round, kMaxProbes);
 }
