@@ -43,6 +43,12 @@ shm::Peers peers_of(const RequestState& state) noexcept {
     return {slots, used};
 }
 
+/// Notes how far a probe has come. Not after its deadline, whose rule goes by what was known then (CASES 4).
+void mark(Call& call, shm::Phase phase) noexcept {
+    if (call.permit.kind != shm::PermitKind::probe || shm::Lease::of(call.permit.lease).is_past(now())) return;
+    shm::mark(*call.slot, call.permit, phase);
+}
+
 void finish_call(RequestState& state, core::Outcome outcome) noexcept {
     Call& call = state.call;
     if (call.breaker == nullptr || call.is_finished) return;
@@ -60,8 +66,11 @@ void finish_call(RequestState& state, core::Outcome outcome) noexcept {
 
 // --- what the backend sends ---
 
-/// At the first byte of a `101` the verdict is due at once: a tunnel may last for hours (DESIGN 4.8).
-bool begins_with_101(apr_bucket_brigade* bb) noexcept {
+/// At the first byte of a `101` the verdict is due at once: a tunnel may last for hours (DESIGN 4.8). One that mod_proxy
+/// did not ask for becomes no tunnel.
+bool begins_tunnel(const Call& call, const request_rec* r, apr_bucket_brigade* bb) noexcept {
+    const proxy_worker_shared& worker = *call.worker->s;
+    if (apr_table_get(r->headers_in, "Upgrade") == nullptr || (worker.scheme[0] != 'w' && *worker.upgrade == '\0')) return false;
     char line[12];
     apr_size_t length = sizeof line;
     if (apr_brigade_flatten(bb, line, &length) != APR_SUCCESS || length < sizeof line) return false;
@@ -79,7 +88,7 @@ extern "C" apr_status_t on_backend_bytes(ap_filter_t* f, apr_bucket_brigade* bb,
     }
     const apr_status_t rv = ap_get_brigade(next, bb, mode, block, readbytes);
     if (rv != APR_SUCCESS) {
-        call.read_status = rv;
+        if (!APR_STATUS_IS_EAGAIN(rv)) call.read_status = rv;
         return rv;
     }
     apr_off_t length = 0;
@@ -91,7 +100,7 @@ extern "C" apr_status_t on_backend_bytes(ap_filter_t* f, apr_bucket_brigade* bb,
     if (!call.has_bytes) {
         call.has_bytes = true;
         call.first_byte_at = now();
-        if (begins_with_101(bb)) {
+        if (begins_tunnel(call, state.r, bb)) {
             call.status = HTTP_SWITCHING_PROTOCOLS;
             finish_call(state, core::status_outcome(call.status));
         }
@@ -109,7 +118,7 @@ void note_headers(RequestState& state) noexcept {
     call.status = call.is_http ? atoi(from_backend) : state.r->status;
     call.headers_at = now();
     const core::Verdict verdict = core::builtin_verdict(core::status_outcome(call.status));
-    shm::mark(*call.slot, call.permit, shm::provisional(verdict));
+    mark(call, shm::provisional(verdict));
 }
 
 extern "C" apr_status_t on_response(ap_filter_t* f, apr_bucket_brigade* bb) noexcept {
@@ -143,7 +152,11 @@ extern "C" apr_status_t on_response(ap_filter_t* f, apr_bucket_brigade* bb) noex
 int run_call(RequestState& state, proxy_worker& worker, char* url, const char* proxyhost,
              apr_port_t proxyport) noexcept {
     Call& call = state.call;
-    call.is_http = false;
+    // With ProxyRemote this may not be the first handler of the selection: what was seen of the last one is over.
+    const shm::Permit permit = call.permit;
+    const core::Millis started = call.started;
+    begin_call(state, *call.breaker, *call.slot, *call.worker, permit);
+    call.started = started;
     for (const char* scheme : {"http", "https", "ws", "wss"}) {
         call.is_http = call.is_http || strcmp(worker.s->scheme, scheme) == 0;
     }
@@ -202,7 +215,7 @@ extern "C" int on_create_req(request_rec* r, request_rec* pr) noexcept {
     call.is_sent = true;
     call.sent_at = now();
     call.is_kept_alive = pr->connection->keepalives > 0;
-    shm::mark(*call.slot, call.permit, shm::Phase::sent);
+    mark(call, shm::Phase::sent);
     if (call.is_http) ap_add_input_filter_handle(backend_filter, state, pr, pr->connection);
     return OK;
 }
@@ -256,7 +269,9 @@ void register_call_filters() noexcept {
     // Next to the handler: sees what the backend sent before any other filter has touched it.
     response_filter = ap_register_output_filter("CIRCUITBREAKER_RESPONSE", on_response, nullptr,
                                                 static_cast<ap_filter_type>(AP_FTYPE_RESOURCE - 1));
-    backend_filter = ap_register_input_filter("CIRCUITBREAKER_BACKEND", on_backend_bytes, nullptr, AP_FTYPE_RESOURCE);
+    // A protocol filter: the response's lines are read past those for content (r->proto_input_filters). Just this type, or
+    // mod_proxy's HTTP_IN, which comes after the headers, would not get its place behind it.
+    backend_filter = ap_register_input_filter("CIRCUITBREAKER_BACKEND", on_backend_bytes, nullptr, AP_FTYPE_PROTOCOL);
 }
 
 void register_call_hooks() noexcept {

@@ -123,7 +123,16 @@ bool Registry::bind(Breaker& breaker, proxy_worker_shared& worker) noexcept {
     if (breaker.is_final) return false;
     std::uint32_t index = 0;
     const shm::BindResult result = shm::bind(runtime.segment, breaker.identity, epoch_, runtime.process.pid, index);
-    if (result == shm::BindResult::full) breaker.is_final = true;
+    if (result == shm::BindResult::full) {
+        breaker.is_final = true;
+        // At start the parent says so for all of them; a member added at run time is found by each child.
+        if (runtime.column != shm::kNoColumn) {
+            ap_log_error(APLOG_MARK, APLOG_WARNING, 0, runtime.server,
+                         "mod_circuitbreaker: member %s runs without a breaker: the table of %u slots is full. Stop and "
+                         "start httpd to make it larger",
+                         breaker.name, runtime.segment.header->capacity);
+        }
+    }
     if (result != shm::BindResult::bound) return false;
     breaker.index = index;
     shm::Slot& slot = runtime.segment.slots[index];

@@ -227,7 +227,7 @@ TEST_P(Probe, TwoThatComeInTheSameInstantAreOneTransition) {
         std::future<std::vector<Response>> clients =
             std::async(std::launch::async, [&] { return get_at_once(6, httpd.url("/app/x")); });
         ASSERT_TRUE(app.wait_for_concurrent(1)) << httpd.describe();
-        ASSERT_TRUE(httpd.wait_for_access_line("rejected=half-open ", static_cast<std::size_t>(5 * (round + 1))));
+        ASSERT_TRUE(httpd.wait_for_access_line("status=503 method=GET path=/app/x", static_cast<std::size_t>(5 * (round + 1))));
         app.release();
         unsigned answered = 0;
         for (const Response& response : clients.get()) answered += response.backend() == "app" ? 1U : 0U;

@@ -2,8 +2,8 @@
 // the new configuration calls them, while old children are still at work.
 #include <gtest/gtest.h>
 
-#include <set>
 #include <string>
+#include <thread>
 
 #include "restarts.hpp"
 #include "traffic.hpp"
@@ -24,7 +24,7 @@ class Restart : public TrafficTest {
 
     void trip(const Httpd& httpd, Backend& backend, const RequestOptions& to) const {
         backend.answer(Reply::status(503));
-        for (int i = 0; i < 3; ++i) EXPECT_EQ(get(httpd.url(), to).status, 503);
+        for (int i = 0; i < 3; ++i) EXPECT_EQ(get(httpd.url("/app/"), to).status, 503);
         EXPECT_EQ(BreakerPage(httpd).member(backend).at("State"), "open") << httpd.describe();
         backend.answer_as_usual();
     }
@@ -55,11 +55,11 @@ TEST_P(Restart, LeavesEachStateWithItsMemberWhenTheNewConfigurationSwapsThem) {
     httpd.start();
     trip(httpd, two_, to_route("y"));
     one_.answer_path("/long", Reply::status(503).when_released());
-    auto long_one = get_later(httpd.url("/long"), to_route("x"));
+    auto long_one = get_later(httpd.url("/app/long"), to_route("x"));
     EXPECT_TRUE(one_.wait_for_concurrent(1));
     const BreakerBlock two_before = BreakerPage(httpd).member(two_);
 
-    BackgroundLoad load(httpd.url("/load"), {.threads = 3, .keep_connections = false});
+    BackgroundLoad load(httpd.url("/app/load"), {.threads = 3, .keep_connections = false});
     EXPECT_TRUE(load.wait_for_answers(50));
     const std::vector<pid_t> old = httpd.children();
     httpd.set_config(config(sticky(member_line(two_, "route=x") + member_line(one_, "route=y"))));
@@ -69,7 +69,7 @@ TEST_P(Restart, LeavesEachStateWithItsMemberWhenTheNewConfigurationSwapsThem) {
     EXPECT_TRUE(result.all(200)) << result.describe() << httpd.describe();
     EXPECT_EQ(result.from("one"), result.total()) << "two is open, before and after";
 
-    EXPECT_EQ(get(httpd.url(), to_route("y")).backend(), "one") << "the new route, by a new child";
+    EXPECT_EQ(get(httpd.url("/app/"), to_route("y")).backend(), "one") << "the new route, by a new child";
     BreakerBlock one = BreakerPage(httpd).member(one_);
     const std::uint64_t calls_before_the_end = one.number("Calls");
     EXPECT_EQ(one.at("State"), "closed");
@@ -101,7 +101,7 @@ TEST_P(Restart, GivesAMemberWhosePortHasChangedABreakerOfItsOwn) {
     const BreakerBlock three = BreakerPage(httpd).member(three_);
     EXPECT_EQ(three.at("State"), "closed");
     EXPECT_EQ(three.number("Calls"), 0U);
-    EXPECT_EQ(get(httpd.url(), to_route("x")).backend(), "three");
+    EXPECT_EQ(get(httpd.url("/app/"), to_route("x")).backend(), "three");
     EXPECT_EQ(one_.requests(), 3U);
 }
 
@@ -112,13 +112,13 @@ TEST_P(Restart, KeepsStatesAndCountersOverTwoHardOnes) {
     httpd.start();
     trip(httpd, two_, to_route("y"));
     EXPECT_TRUE(wait_for_end_of_open_time(httpd, two_));
-    EXPECT_EQ(get(httpd.url(), to_route("y")).backend(), "two");  // the probe
+    EXPECT_EQ(get(httpd.url("/app/"), to_route("y")).backend(), "two");  // the probe
     httpd.set_config(policy() + ramp + status_location +
                      sticky(member_line(one_, "route=x") + member_line(two_, "route=y") + member_line(three_, "route=z")));
     ASSERT_TRUE(httpd.restart());
-    for (int i = 0; i < 7; ++i) EXPECT_EQ(get(httpd.url(), to_route("x")).backend(), "one");
+    for (int i = 0; i < 7; ++i) EXPECT_EQ(get(httpd.url("/app/"), to_route("x")).backend(), "one");
     one_.answer_next(2, Reply::status(503));
-    for (int i = 0; i < 2; ++i) EXPECT_EQ(get(httpd.url(), to_route("x")).status, 503);
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(get(httpd.url("/app/"), to_route("x")).status, 503);
     trip(httpd, three_, to_route("z"));
 
     const BreakerPage before(httpd);
@@ -133,23 +133,27 @@ TEST_P(Restart, KeepsStatesAndCountersOverTwoHardOnes) {
         for (const Backend* backend : {&one_, &two_, &three_}) expect_same(before.member(*backend), after.member(*backend));
     }
     one_.answer_next(1, Reply::status(503));
-    EXPECT_EQ(get(httpd.url(), to_route("x")).status, 503);
+    EXPECT_EQ(get(httpd.url("/app/"), to_route("x")).status, 503);
     EXPECT_EQ(BreakerPage(httpd).member(one_).at("State"), "open") << "the third in a row, over two restarts";
-    EXPECT_EQ(get(httpd.url(), to_route("x")).backend(), "two") << "it acts at once";
+    EXPECT_EQ(get(httpd.url("/app/"), to_route("x")).backend(), "two") << "it acts at once";
 }
 
 TEST_P(Restart, GivesUpAProbeOfAKilledChildWithoutLosingItsSlot) {
-    // A hard restart ends children in the middle of a probe.
+    // A hard restart gives children ten seconds, then it kills them. Here they get less.
     Httpd httpd(site(policy() + "CircuitBreakerOpenTime 100ms jitter=0\n", plain_worker(one_)));
     httpd.start();
     one_.answer_next(3, Reply::status(503));
-    EXPECT_EQ(statuses(3, httpd.url()), "503 503 503");
-    const auto breaker = [&] { return BreakerPage(httpd).member(one_.member() + "/"); };
+    EXPECT_EQ(statuses(3, httpd.url("/app/")), "503 503 503");
+    const auto breaker = [&] { return BreakerPage(httpd).member(one_); };
     EXPECT_TRUE(wait_until([&] { return breaker().number("Next-probe-ms") == 0; }, patience, "the open time's end"));
     one_.hold();
-    auto probe = get_later(httpd.url());
+    auto probe = get_later(httpd.url("/app/"));
     EXPECT_TRUE(one_.wait_for_concurrent(1));
     EXPECT_EQ(breaker().number("Probes-in-flight"), 1U);
+    std::jthread impatience([&httpd, old = httpd.children()] {
+        EXPECT_TRUE(httpd.wait_for_error_line("SIGHUP received"));
+        for (const pid_t child : old) (void)httpd.kill_child(child);
+    });
     ASSERT_TRUE(httpd.restart()) << httpd.describe();
     EXPECT_NE(probe.get().code, CURLE_OK);
     one_.release();
@@ -158,7 +162,7 @@ TEST_P(Restart, GivesUpAProbeOfAKilledChildWithoutLosingItsSlot) {
     EXPECT_EQ(after.number("Probes-in-flight"), 0U);
     EXPECT_EQ(after.number("Leases"), 0U);
     EXPECT_EQ(after.number("In-flight"), 0U);
-    EXPECT_EQ(get(httpd.url()).status, 200);
+    EXPECT_EQ(get(httpd.url("/app/")).status, 200);
     EXPECT_EQ(breaker().at("State"), "closed");
 }
 
@@ -166,10 +170,10 @@ TEST_P(Restart, WithAWindowOfAnotherShapeBeginsItAnewAndKeepsTheState) {
     const std::string two_members = sticky(member_line(one_, "route=x") + member_line(two_, "route=y"));
     Httpd httpd(site(policy(), two_members));
     httpd.start();
-    for (int i = 0; i < 5; ++i) EXPECT_EQ(get(httpd.url(), to_route("x")).status, 200);
+    for (int i = 0; i < 5; ++i) EXPECT_EQ(get(httpd.url("/app/"), to_route("x")).status, 200);
     trip(httpd, two_, to_route("y"));
     one_.answer_path("/long", Reply::status(503).when_released());
-    auto long_one = get_later(httpd.url("/long"), to_route("x"));
+    auto long_one = get_later(httpd.url("/app/long"), to_route("x"));
     EXPECT_TRUE(one_.wait_for_concurrent(1));
     const BreakerPage before(httpd);
     EXPECT_EQ(before.member(one_).number("Window-calls"), 5U);
@@ -192,7 +196,7 @@ TEST_P(Restart, WithAWindowOfAnotherShapeBeginsItAnewAndKeepsTheState) {
     EXPECT_EQ(late.number("Verdict-failure"), 1U) << "an old child with another shape feeds the totals";
     EXPECT_EQ(late.number("Window-calls"), 0U) << "and nothing else";
     EXPECT_EQ(late.number("Late"), 1U);
-    for (int i = 0; i < 60; ++i) EXPECT_EQ(get(httpd.url(), to_route("x")).status, 200);
+    for (int i = 0; i < 60; ++i) EXPECT_EQ(get(httpd.url("/app/"), to_route("x")).status, 200);
     EXPECT_EQ(BreakerPage(httpd).member(one_).number("Window-calls"), 50U);
     ASSERT_TRUE(graceful_to_the_end(httpd));
     EXPECT_EQ(BreakerPage(httpd).member(one_).number("Window-calls"), 50U) << "the same shape: kept";

@@ -36,12 +36,16 @@
  *   P6 every process ends (no invalid end state); no cycle at all (run with -DNP: no livelock)
  *
  * MUTANTS (-D, each must be found): BLIND_SEIZE NO_BIT_CHECK COUNTER NO_REAP_SETTLING NO_REAP_RESERVED
- * EXPIRE_RESERVED KEEP_BITS FREE_FIRST BIT_FIRST APPLY_FIRST NO_SEQ SEQ_RESET. Explained where they stand.
+ * EXPIRE_RESERVED KEEP_BITS FREE_FIRST BIT_FIRST APPLY_FIRST NO_SEQ SEQ_RESET
+ * NO_ROUND, LEASES=2 with CONC=1; with -DNP: WAIT. Explained where they stand.
  *
 @COUNTS@
  */
 #ifndef CONC
 #define CONC 2			/* concurrent: leases in use, 1..3 */
+#endif
+#ifndef LEASES
+#define LEASES CONC		/* mutant with more: any lease may be taken, not only i < concurrent */
 #endif
 #ifndef NEED
 #define NEED 2			/* successes */
@@ -137,15 +141,15 @@
 #define BY_PHASE(v) (PHASE(v) == 0 -> NEUTRAL : (PHASE(v) == 1 -> FAILURE : SUCCESS))
 
 int word = OPEN;
-short lease[CONC];
+short lease[LEASES];
 bool dead[4];			/* by pid */
 byte running[4];		/* threads that have not ended, by pid */
 byte dying;			/* threads of a killed child that have not gone yet; they go first: only fewer states */
 bool reaped[4];
 bool over;
 
-byte owner[CONC];		/* ghost: the thread whose lease this is */
-bool probe[CONC];		/* ghost: admitted, in this round, and no outcome applied yet */
+byte owner[LEASES];		/* ghost: the thread whose lease this is */
+bool probe[LEASES];		/* ghost: admitted, in this round, and no outcome applied yet */
 byte calling;			/* ghost: a bit for each thread in a call with its lease */
 byte inflight;			/* ghost: how many */
 
@@ -158,14 +162,14 @@ byte inflight;			/* ghost: how many */
 #endif
 
 #define CHECKWORD \
-	assert(ST(word) != HALF || (SLOTS(word) < (1 << CONC) && TAKEN(word) <= CONC && \
+	assert(ST(word) != HALF || (SLOTS(word) < (1 << LEASES) && TAKEN(word) <= CONC && \
 	    TAKEN(word) + SUCC(word) <= ROUND(word)))					/* P1 */
 #define NOLONGERCALLING(t) \
 	if :: calling & (1 << (t)) -> calling = calling & ~(1 << (t)); inflight-- :: else fi
 
-#if CONC == 1
+#if LEASES == 1
 #define roundover() probe[0] = false
-#elif CONC == 2
+#elif LEASES == 2
 #define roundover() probe[0] = false; probe[1] = false
 #else
 #define roundover() probe[0] = false; probe[1] = false; probe[2] = false
@@ -204,6 +208,12 @@ inline apply_outcome(i, out)
 	CHECKWORD
 }
 
+#ifdef NO_ROUND			/* mutant: only `concurrent` bounds admissions */
+#define ADMITS(w) (TAKEN(w) < CONC)
+#else
+#define ADMITS(w) (TAKEN(w) < CONC && TAKEN(w) + SUCC(w) < ROUND(w))
+#endif
+
 /* worth an action: looks that find nothing to do are left out */
 #ifdef EXPIRE_RESERVED		/* mutant: expiry takes reserved leases too */
 #define TOUCHABLE(i) (n > 0 && LST(lease[i]) != SETTLING)
@@ -224,13 +234,16 @@ proctype Thread(byte c; byte me)
 next:	BEGIN(c)
 		i = 0; v = 0; w = 0; out = 0; turn = 0;
 		if
+#ifdef WAIT			/* mutant: look until there is something to take */
+		:: LST(lease[0]) != FREE -> goto next
+#endif
 		:: goto done
 		:: n > 0 && ST(word) == OTHER -> n--; word = TO(OPEN, word); goto next	/* an ordinary call trips: load + CAS */
 		:: TOUCHABLE(0) -> i = 0
-#if CONC > 1
+#if LEASES > 1
 		:: TOUCHABLE(1) -> i = 1
 #endif
-#if CONC > 2
+#if LEASES > 2
 		:: TOUCHABLE(2) -> i = 2
 #endif
 		fi;
@@ -263,9 +276,9 @@ enter:	BEGIN(c)
 		w = word;
 		CUT(c)
 		if
-		:: ST(w) == OTHER || (ST(w) == HALF && (TAKEN(w) >= CONC || TAKEN(w) + SUCC(w) >= ROUND(w))) -> goto unreserve
+		:: ST(w) == OTHER || (ST(w) == HALF && !ADMITS(w)) -> goto unreserve
 		:: ST(w) == OPEN -> goto unreserve				/* open time not over */
-		:: ST(w) == OPEN || (ST(w) == HALF && TAKEN(w) < CONC && TAKEN(w) + SUCC(w) < ROUND(w)) ->
+		:: ST(w) == OPEN || (ST(w) == HALF && ADMITS(w)) ->
 			if
 			:: w != word -> goto enter				/* CAS lost */
 			:: w == word && ST(w) == HALF -> word = SETSLOT(w, i)
@@ -491,7 +504,7 @@ apply:		BEGIN(PARENT)
 another:		v = 0;
 			i++;
 			if
-			:: i < CONC -> goto look
+			:: i < LEASES -> goto look
 			:: else -> reaped[c] = true; c = 0; i = 0
 			fi
 		END
@@ -501,7 +514,7 @@ another:		v = 0;
 	od;
 	atomic {									/* P5 */
 		do
-		:: i < CONC -> assert(LST(lease[i]) == FREE); i++
+		:: i < LEASES -> assert(LST(lease[i]) == FREE); i++
 		:: else -> break
 		od;
 		assert(ST(word) != HALF || SLOTS(word) == 0);
@@ -555,7 +568,7 @@ init {
 
 	atomic {
 		do
-		:: j < CONC -> lease[j] = LEASE(FREE, 0, SEQS - 1, 0); j++
+		:: j < LEASES -> lease[j] = LEASE(FREE, 0, SEQS - 1, 0); j++
 		:: else -> break
 		od;
 		running[1] = T1;

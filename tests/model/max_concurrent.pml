@@ -23,7 +23,8 @@
  *   P4 every process ends (no invalid end state); no cycle at all (run with -DNP: no livelock)
  * Two contenders for the last place may both be refused, and so may a caller during whose sum one call ends and another begins.
  *
- * MUTANTS (-D, each must be found): SUM_FIRST NO_TAKEBACK NO_CLEAR CLAIM_FIRST PLAIN_ADD. Explained where they stand.
+ * MUTANTS (-D, each must be found): SUM_FIRST NO_TAKEBACK NO_CLEAR CLAIM_FIRST PLAIN_ADD, with -DNP WAIT.
+ * Explained where they stand.
  *
 @COUNTS@
  */
@@ -117,6 +118,9 @@ summing:
 		cell[own] = cell[own] + 1;
 #else
 		if
+#ifdef WAIT			/* mutant: sum until there is room */
+		:: sum > N -> sum = 0; goto summing
+#endif
 		:: sum > N -> sum = 0; goto takeback
 		:: else -> sum = 0
 		fi;

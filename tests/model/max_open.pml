@@ -25,8 +25,8 @@
  *   P4 every process ends (no invalid end state); no cycle at all (run with -DNP: no livelock)
  * Two that trip at the same instant may both be suppressed; so is who comes before the parent has cleared a dead pid's intent.
  *
- * MUTANTS (-D, each must be found): STATE_FIRST NO_INTENT COUNT_FIRST RELEASE_FIRST IGNORE_HALF NO_CLEAR, and with -DSTEAL
- * BLIND_CLEAR. Explained where they stand.
+ * MUTANTS (-D, each must be found): STATE_FIRST NO_INTENT COUNT_FIRST RELEASE_FIRST IGNORE_HALF NO_CLEAR, with -DSTEAL
+ * BLIND_CLEAR, with -DNP WAIT. Explained where they stand.
  *
 @COUNTS@
  */
@@ -147,7 +147,11 @@ claim:	BEGIN(c)
 		:: PID(v) != 0 && dead[PID(v)]
 		:: PID(v) != 0 && !dead[PID(v)] -> goto next
 #else
+#ifdef WAIT			/* mutant: look until the intent is free */
+		:: else -> goto claim
+#else
 		:: else -> goto next
+#endif
 #endif
 		fi
 	END;
