@@ -226,20 +226,23 @@ void child_exited(const Segment& segment, const Process& parent, std::uint32_t d
 std::uint32_t free_unused(const Segment& segment, std::uint32_t parent_pid) noexcept {
     const std::uint64_t epoch = segment.header->epoch.load(std::memory_order_seq_cst);
     segment.header->freed_epoch.store(epoch, std::memory_order_seq_cst);  // before the look: see register_child
+    // Whoever uses a slot has bound it, which made its epoch at least their own: one that is older than the oldest child
+    // is nobody's.
+    std::uint64_t oldest = epoch;
     for (std::uint32_t i = 0; i < segment.header->columns; ++i) {
         const std::uint64_t word = segment.children[i].load(std::memory_order_seq_cst);
-        if (word != 0 && word >> kPidBits < epoch) return 0;
+        if (word != 0 && word >> kPidBits < oldest) oldest = word >> kPidBits;
     }
     std::uint32_t freed = 0;
     for (std::uint32_t i = 0; i < segment.header->capacity; ++i) {
         std::uint64_t seen = segment.directory[i].load(std::memory_order_seq_cst);
         if (claim_of(seen) != Claim::ready) continue;
         Slot& slot = segment.slots[i];
-        if (slot.epoch.load(std::memory_order_seq_cst) >= epoch) continue;
+        if (slot.epoch.load(std::memory_order_seq_cst) >= oldest) continue;
         const std::uint64_t claimed = entry(Claim::claiming, parent_pid, hash_of(seen));
         const std::uint64_t ready = seen;
         if (!segment.directory[i].compare_exchange_strong(seen, claimed, std::memory_order_seq_cst)) continue;
-        if (slot.epoch.load(std::memory_order_seq_cst) >= epoch) {  // bound in between: see bind
+        if (slot.epoch.load(std::memory_order_seq_cst) >= oldest) {  // bound in between: see bind
             segment.directory[i].store(ready, std::memory_order_seq_cst);
             continue;
         }

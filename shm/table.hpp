@@ -77,7 +77,7 @@ void child_exited(const Segment& segment, const Process& parent, std::uint32_t d
                   const void* context) noexcept;
 
 /// The parent's, at a restart (the epoch has advanced and what is configured was bound) and later on: frees the slots
-/// that nobody bound since. Returns their number; 0 as long as a child of an earlier epoch lives.
+/// that neither this epoch nor any living child has bound. Returns their number.
 std::uint32_t free_unused(const Segment& segment, std::uint32_t parent_pid) noexcept;
 
 /// Inconsistencies that must never be seen while nobody is at work: for tests and the parent's own checks.

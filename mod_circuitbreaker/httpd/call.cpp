@@ -70,7 +70,8 @@ void finish_call(RequestState& state, core::Outcome outcome) noexcept {
 /// did not ask for becomes no tunnel.
 bool begins_tunnel(const Call& call, const request_rec* r, apr_bucket_brigade* bb) noexcept {
     const proxy_worker_shared& worker = *call.worker->s;
-    if (apr_table_get(r->headers_in, "Upgrade") == nullptr || (worker.scheme[0] != 'w' && *worker.upgrade == '\0')) return false;
+    const bool may_upgrade = worker.scheme[0] == 'w' || *worker.upgrade != '\0';
+    if (!may_upgrade || apr_table_get(r->headers_in, "Upgrade") == nullptr) return false;
     char line[12];
     apr_size_t length = sizeof line;
     if (apr_brigade_flatten(bb, line, &length) != APR_SUCCESS || length < sizeof line) return false;
@@ -135,7 +136,8 @@ extern "C" apr_status_t on_response(ap_filter_t* f, apr_bucket_brigade* bb) noex
     }
     if (!call.is_answering && !APR_BRIGADE_EMPTY(bb)) {
         call.is_answering = true;
-        if (!is_error_first) note_headers(state);
+        // mod_proxy_http has all headers when it begins with the body, which may break off before its first byte.
+        if (!is_error_first || (call.is_http && state.r->sent_bodyct != 0)) note_headers(state);
     }
     if (call.has_headers && !call.is_finished) {
         if (is_end) {

@@ -2,6 +2,9 @@
 
 #include <unistd.h>
 
+#include <cerrno>
+#include <csignal>
+
 #include "call.hpp"
 #include "policies.hpp"
 #include "runtime.hpp"
@@ -137,6 +140,16 @@ bool open_shared_state(server_rec* s, std::uint32_t members) noexcept {
     return true;
 }
 
+/// Children that ended while our code was not there to be told (the module taken out by one restart, and back by another).
+void clear_missed_children() noexcept {
+    for (std::uint32_t i = 0; i < runtime.segment.header->columns; ++i) {
+        const auto pid =
+            static_cast<std::uint32_t>(runtime.segment.children[i].load(std::memory_order_seq_cst)) & shm::kPidMask;
+        if (pid == 0 || kill(static_cast<pid_t>(pid), 0) == 0 || errno != ESRCH) continue;
+        shm::child_exited(runtime.segment, runtime.process, pid, policy_of_slot, nullptr);
+    }
+}
+
 }  // namespace
 
 shm::InFlight in_flight(const Breaker& breaker) noexcept {
@@ -201,7 +214,9 @@ int cb_on_post_config(apr_pool_t* pconf, apr_pool_t*, apr_pool_t* ptemp, server_
             "httpd to make it larger (a restart keeps the table)",
             without, runtime.segment.header->capacity);
     }
+    clear_missed_children();
     shm::free_unused(runtime.segment, runtime.process.pid);
+    runtime.registry->give_back_at_exit(pconf);
     if (members == 0) runtime.registry = nullptr;
     return OK;
 }
@@ -222,6 +237,7 @@ void cb_on_child_init(apr_pool_t*, server_rec*) noexcept {
 void cb_on_child_status(server_rec*, pid_t pid, ap_generation_t, int, mpm_child_status state) noexcept {
     if (state != MPM_CHILD_EXITED || !runtime.segment.is_valid()) return;
     shm::child_exited(runtime.segment, runtime.process, static_cast<std::uint32_t>(pid), policy_of_slot, nullptr);
+    shm::free_unused(runtime.segment, runtime.process.pid);  // it may have been the last to use a removed member
 }
 
 int cb_on_monitor(apr_pool_t*, server_rec*) noexcept {

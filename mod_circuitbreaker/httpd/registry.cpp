@@ -46,15 +46,38 @@ void fill(Breaker& breaker, apr_pool_t* p, const server_rec* server, std::uint64
 
 /// While a breaker acts, mod_proxy must not mark, retry or force the member (DESIGN 4.4). Other processes change other
 /// bits of the status meanwhile, hence the atomic access to httpd's plain field.
-void own_error_state(shm::Slot& slot, proxy_worker_shared& worker) noexcept {
+void own_error_state(shm::Slot& slot, proxy_worker_shared& worker, bool is_fresh) noexcept {
     const unsigned before = __atomic_fetch_or(&worker.status, PROXY_WORKER_IGNORE_ERRORS, __ATOMIC_SEQ_CST);
-    if ((before & PROXY_WORKER_IGNORE_ERRORS) == 0) slot.flags.fetch_or(shm::kOwnsIgnoreErrors);
+    if ((before & PROXY_WORKER_IGNORE_ERRORS) == 0) {
+        slot.flags.fetch_or(shm::kOwnsIgnoreErrors);
+    } else if (is_fresh) {
+        slot.flags.fetch_and(~shm::kOwnsIgnoreErrors);  // ours is gone with the old status; this one is the operator's
+    }
     __atomic_fetch_and(&worker.status, ~static_cast<unsigned>(PROXY_WORKER_IN_ERROR), __ATOMIC_SEQ_CST);
 }
 
-void disown_error_state(shm::Slot& slot, proxy_worker_shared& worker) noexcept {
-    if ((slot.flags.fetch_and(~shm::kOwnsIgnoreErrors) & shm::kOwnsIgnoreErrors) == 0) return;
+void disown_error_state(shm::Slot& slot, proxy_worker_shared& worker, bool is_fresh) noexcept {
+    if ((slot.flags.fetch_and(~shm::kOwnsIgnoreErrors) & shm::kOwnsIgnoreErrors) == 0 || is_fresh) return;
     __atomic_fetch_and(&worker.status, ~static_cast<unsigned>(PROXY_WORKER_IGNORE_ERRORS), __ATOMIC_SEQ_CST);
+}
+
+/// Does mod_proxy_balancer take its members' status from a file rather than from the configuration?
+bool keeps_status(const server_rec* main_server) noexcept {
+    for (const server_rec* s = main_server; s != nullptr; s = s->next) {
+        if (proxy_conf(s)->bal_persist != 0) return true;
+    }
+    return false;
+}
+
+extern "C" apr_status_t give_back_error_states(void* registry) noexcept {
+    // Not at a restart: the old children go on with the old status for a while, and the flag stays in the segment.
+    if (ap_state_query(AP_SQ_MAIN_STATE) == AP_SQ_MS_EXITING) {
+        static_cast<Registry*>(registry)->for_each([](Breaker& breaker) noexcept {
+            shm::Slot* const slot = breaker.slot.load(std::memory_order_acquire);
+            if (slot != nullptr) disown_error_state(*slot, const_cast<proxy_worker_shared&>(*breaker.key), false);
+        });
+    }
+    return APR_SUCCESS;
 }
 
 }  // namespace
@@ -99,6 +122,7 @@ Registry* Registry::build(apr_pool_t* pconf, apr_pool_t* ptemp, server_rec* main
     registry->by_index_ = static_cast<std::atomic<Breaker*>*>(apr_pcalloc(pconf, registry->capacity_ * sizeof(void*)));
     without = 0;
     PolicyReader policies(ptemp);
+    const bool is_kept = keeps_status(main_server);
     const server_rec* last = nullptr;
     std::uint64_t vhost = 0;
     for_each_member(main_server, [&](server_rec* s, proxy_balancer* balancer, proxy_worker& worker) noexcept {
@@ -109,17 +133,18 @@ Registry* Registry::build(apr_pool_t* pconf, apr_pool_t* ptemp, server_rec* main
         const core::Policy policy = policies.settings_of(s, balancer, worker).policy;
         fill(*breaker, pconf, s, vhost, balancer, worker, policy);
         if (policy.mode == core::Mode::off) breaker->is_final = true;  // known, so that no child asks again
-        if (policy.mode != core::Mode::off && !registry->bind(*breaker, *worker.s)) ++without;
+        const bool is_fresh = balancer == nullptr || !is_kept;
+        if (policy.mode != core::Mode::off && !registry->bind(*breaker, *worker.s, is_fresh)) ++without;
         std::uint32_t index = 0;
         if (policy.mode != core::Mode::on && shm::find(segment, breaker->identity, index)) {
-            disown_error_state(segment.slots[index], *worker.s);
+            disown_error_state(segment.slots[index], *worker.s, is_fresh);
         }
         registry->insert(breaker);
     });
     return registry;
 }
 
-bool Registry::bind(Breaker& breaker, proxy_worker_shared& worker) noexcept {
+bool Registry::bind(Breaker& breaker, proxy_worker_shared& worker, bool is_fresh) noexcept {
     if (breaker.is_final) return false;
     std::uint32_t index = 0;
     const shm::BindResult result = shm::bind(runtime.segment, breaker.identity, epoch_, runtime.process.pid, index);
@@ -138,7 +163,7 @@ bool Registry::bind(Breaker& breaker, proxy_worker_shared& worker) noexcept {
     shm::Slot& slot = runtime.segment.slots[index];
     shm::set_shape(slot, breaker.policy, runtime.process);
     by_index_[index].store(&breaker, std::memory_order_release);
-    if (breaker.is_enforcing()) own_error_state(slot, worker);
+    if (breaker.is_enforcing()) own_error_state(slot, worker, is_fresh);
     breaker.slot.store(&slot, std::memory_order_release);
     return true;
 }
@@ -165,7 +190,7 @@ Breaker* Registry::find(const proxy_worker& worker) noexcept {
     Breaker* breaker = find_key(worker.s);
     if (breaker == nullptr) breaker = adopt(worker);
     if (breaker == nullptr) return nullptr;
-    if (breaker->slot.load(std::memory_order_acquire) == nullptr && (breaker->is_final || !bind(*breaker, *worker.s))) {
+    if (breaker->slot.load(std::memory_order_acquire) == nullptr && (breaker->is_final || !bind(*breaker, *worker.s, false))) {
         return nullptr;
     }
     return breaker;
@@ -202,13 +227,16 @@ Breaker* Registry::adopt(const proxy_worker& worker) noexcept {
     return breaker;
 }
 
+void Registry::give_back_at_exit(apr_pool_t* pconf) noexcept {
+    // Registered after mod_slotmem_shm's own cleanup, which writes the file, so it runs before it.
+    apr_pool_cleanup_register(pconf, this, give_back_error_states, apr_pool_cleanup_null);
+}
+
 void Registry::forget_slots() noexcept {
-    for (std::uint32_t i = 0; i < size_; ++i) {
-        Breaker* const breaker = table_[i].load(std::memory_order_relaxed);
-        if (breaker == nullptr) continue;
-        breaker->slot.store(nullptr, std::memory_order_relaxed);
-        breaker->is_final = true;
-    }
+    for_each([](Breaker& breaker) noexcept {
+        breaker.slot.store(nullptr, std::memory_order_relaxed);
+        breaker.is_final = true;
+    });
 }
 
 }  // namespace cb::httpd

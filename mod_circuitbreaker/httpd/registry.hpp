@@ -43,6 +43,17 @@ class Registry {
         return index < capacity_ ? by_index_[index].load(std::memory_order_acquire) : nullptr;
     }
 
+    template <class Visit>
+    void for_each(Visit visit) noexcept {
+        for (std::uint32_t i = 0; i < size_; ++i) {
+            if (Breaker* const breaker = table_[i].load(std::memory_order_acquire)) visit(*breaker);
+        }
+    }
+
+    /// When the server stops, mod_proxy_balancer may keep its members' status in a file (BalancerPersist): without what
+    /// is ours in it. To be called after its post_config.
+    void give_back_at_exit(apr_pool_t* pconf) noexcept;
+
     /// In a child whose slots may have been freed meanwhile: it runs without breakers.
     void forget_slots() noexcept;
 
@@ -50,7 +61,8 @@ class Registry {
     Breaker* find_key(const proxy_worker_shared* key) const noexcept;
     bool insert(Breaker* breaker) noexcept;
     Breaker* adopt(const proxy_worker& worker) noexcept;
-    bool bind(Breaker& breaker, proxy_worker_shared& worker) noexcept;
+    /// `is_fresh`: the worker's status has just come from the configuration.
+    bool bind(Breaker& breaker, proxy_worker_shared& worker, bool is_fresh) noexcept;
 
     std::atomic<Breaker*>* table_;
     std::atomic<Breaker*>* by_index_;

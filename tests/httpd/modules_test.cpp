@@ -163,6 +163,11 @@ TEST_P(Modules, AddedAndTakenAwayByRestartsOfARunningServer) {
     ASSERT_TRUE(graceful_to_the_end(httpd)) << httpd.describe();
     EXPECT_EQ(BreakerPage(httpd).member(app_.member() + "/").at("State"), "open") << "the shared memory is still there\n"
                                                                     << httpd.describe();
+    // Nobody told it of the children that ended meanwhile; they hold no slot for ever.
+    Backend other("other");
+    httpd.set_config(quick_policy + std::string(status_location) + plain_worker(other));
+    ASSERT_TRUE(graceful_to_the_end(httpd)) << httpd.describe();
+    EXPECT_TRUE(wait_until([&] { return BreakerPage(httpd).members().size() == 1; }, patience, "the slots to be freed"));
 }
 
 }  // namespace

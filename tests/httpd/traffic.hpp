@@ -31,9 +31,10 @@ inline constexpr const char* quick_policy =
 /// The same, but once open it stays open for the rest of the test.
 inline constexpr const char* long_open = "CircuitBreakerOpenTime 10min jitter=0\n";
 
-/// Nothing trips; for tests of what is counted.
+/// Nothing trips that a test could do; for tests of what is counted.
 inline constexpr const char* counting_policy =
-    "CircuitBreaker On\nCircuitBreakerFailureRate Off\nCircuitBreakerConsecutiveFailures Off\n";
+    "CircuitBreaker On\nCircuitBreakerFailureRate 100\nCircuitBreakerMinimumCalls 1000000\n"
+    "CircuitBreakerConsecutiveFailures Off\n";
 
 /// `ProxyPass /app http://...` with parameters of that worker ("timeout=1"); `/app/x` is the backend's `/x`.
 [[nodiscard]] std::string plain_worker(const Backend& backend, const std::string& parameters = "");

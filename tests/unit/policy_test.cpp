@@ -215,10 +215,5 @@ TEST(Contradiction, IsNotFoundWhereOneWayToTripIsLeft) {
     EXPECT_EQ(contradiction(policy), nullptr);
 }
 
-TEST(Contradiction, IsNotFoundWhereAFatalVerdictIsTheOneWayToTrip) {
-    ASSERT_TRUE(step_of(fresh_closed(), ended(Verdict::fatal), numb_policy()).transition);
-    EXPECT_EQ(contradiction(numb_policy()), nullptr) << "CircuitBreakerVerdict fatal 503 trips it";
-}
-
 }  // namespace
 }  // namespace cb::test

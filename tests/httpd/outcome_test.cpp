@@ -1,0 +1,134 @@
+// What a backend did, as outcome class and verdict: every way to answer, on a fresh and on a kept backend connection, for a
+// client whose own connection is new or kept.
+#include "outcomes.hpp"
+
+namespace cb::test {
+namespace {
+
+struct Case {
+    std::string name;
+    Reply reply;
+    std::string outcome;  // the class, or "5xx"
+    std::string verdict;
+    bool is_stale_when_kept = false;  // on a kept backend connection it is the keep-alive race
+    std::string method = "GET";
+};
+
+std::vector<Case> cases() {
+    std::vector<Case> all{
+        {"Hang", Reply::hang(), "timeout", "failure"},
+        {"Reset", Reply::reset(), "reset", "failure", true},
+        {"ClosedWithoutAWord", Reply::nothing(Ending::fin), "reset", "failure", true},
+        {"Garbage", Reply::garbage(), "protocol", "failure"},
+        {"GarbageThenSilence", Reply::garbage(Ending::silence), "protocol", "failure"},
+        {"AnotherProtocolsVersion", Reply::raw("HTTP/2.0 200 OK\r\nContent-Length: 0\r\n\r\n"), "protocol", "failure"},
+        {"HalfAStatusLine", Reply::raw("HTTP/1.1 20"), "reset", "failure"},
+        {"HalfAHeader", Reply::half_header(), "reset", "failure"},
+        {"HalfAHeaderThenReset", Reply::half_header(Ending::reset), "reset", "failure"},
+        {"HalfAHeaderThenSilence", Reply::half_header(Ending::silence), "timeout", "failure"},
+        {"HeaderWithoutItsEnd", Reply::raw("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n"), "reset", "failure"},
+        {"HeaderWithNonsense", Reply::raw("HTTP/1.1 200 OK\r\nthis is no field\r\nContent-Length: 0\r\n\r\n"), "protocol", "failure"},
+        {"ImpossibleLength", Reply::raw("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\nxx"), "truncated", "failure"},
+        {"OnlyInterim", Reply::only_interim(), "reset", "failure"},
+        {"OnlyInterimThenReset", Reply::only_interim(103, Ending::reset), "reset", "failure"},
+        {"OnlyInterimThenSilence", Reply::only_interim(103, Ending::silence), "timeout", "failure"},
+        {"InterimThenAnswer", Reply::ok().after_interim(103), "2xx", "success"},
+        {"InterimThenFailure", Reply::status(503).after_interim(103), "5xx", "failure"},
+        {"UpgradeNobodyAskedFor", Reply::upgrade(), "protocol", "failure"},
+        {"LongAnswer", Reply::of_size(1'000'000), "2xx", "success"},
+        {"AnswerUntilClose", Reply::of_size(50'000).until_close(), "2xx", "success"},
+        {"AnswerToHead", Reply::of_size(50'000), "2xx", "success", false, "HEAD"},
+        {"FailureToHead", Reply::status(503), "5xx", "failure", false, "HEAD"},
+        {"StallInTheBody", Reply::of_size(1'000'000).stalling(10'000), "truncated", "failure"},
+        {"StallInTheChunks", Reply::of_size(1'000'000).in_chunks().stalling(10'000), "truncated", "failure"},
+        {"ChunksWithoutTheLastOne", Reply::of_size(20'000).in_chunks().between_chunks().cut_after(10'000, Ending::fin),
+         "truncated", "failure"},
+        {"TruncatedFailure", Reply::status(503, std::string(50'000, 'x')).cut_after(20'000, Ending::reset), "truncated",
+         "failure"},
+    };
+    // CASES 8, and smaller ones that fit into one read.
+    for (const Ending ending : {Ending::fin, Ending::reset}) {
+        const std::string how = ending == Ending::fin ? "ByFin" : "ByReset";
+        for (const std::size_t sent : {std::size_t{0}, std::size_t{1}, std::size_t{10'000}}) {
+            const std::string name = "TruncatedAfter" + std::to_string(sent) + how;
+            all.push_back({name, Reply::of_size(1'000'000).cut_after(sent, ending), "truncated", "failure"});
+            all.push_back({name + "InChunks", Reply::of_size(1'000'000).in_chunks().cut_after(sent, ending), "truncated",
+                           "failure"});
+        }
+    }
+    for (const int status : {200, 201, 204, 301, 304, 400, 401, 404, 429, 500, 501, 502, 503, 504, 505, 599}) {
+        const bool fails = status >= 502 && status <= 504;
+        all.push_back({"Status" + std::to_string(status), Reply::status(status),
+                       std::to_string(status / 100) + "xx", fails ? "failure" : "success"});
+    }
+    return all;
+}
+
+void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }  // GoogleTest finds it by its name
+
+class Outcome : public testing::TestWithParam<Case> {
+  public:
+    static void SetUpTestSuite() {
+        fresh_ = std::make_unique<Backend>("fresh");
+        kept_ = std::make_unique<Backend>("kept");
+        HttpdOptions options =
+            site(Mpm::event, counting_policy, "ProxyPass /fresh " + fresh_->member() + " timeout=1 disablereuse=on\n" +
+                                                  "ProxyPass /kept " + kept_->member() + " timeout=1\n");
+        options.children = 1;
+        options.mpm_directives = {"ServerLimit 1", "MaxRequestWorkers 8"};  // one child has all the kept connections
+        httpd_ = std::make_unique<Httpd>(options);
+        httpd_->start();
+    }
+    static void TearDownTestSuite() {
+        httpd_.reset();
+        fresh_.reset();
+        kept_.reset();
+    }
+
+  protected:
+    /// One more call, by a client on a connection of its own, or on one that has been used. Raw, because a library would
+    /// ask again by itself when a kept connection ends without an answer.
+    static void expect_outcome(Backend& backend, const std::string& path, bool client_is_kept,
+                               const std::string& expected) {
+        SCOPED_TRACE((client_is_kept ? "kept" : "new") + std::string(" client, ") + backend.name() + " backend");
+        const std::string head = " " + path + " HTTP/1.1\r\nHost: me\r\n";
+        RawClient first(httpd_->port());
+        RawClient second(httpd_->port());
+        RawClient& client = client_is_kept ? first : second;
+        // This one makes a connection to the backend that can be kept, and one of the client.
+        ASSERT_TRUE(first.send("GET" + head + "\r\n"));
+        ASSERT_NE(first.read_until(backend.name()).find(" 200 "), std::string::npos);
+        const OutcomeCounters before(*httpd_, backend);
+        backend.answer_next(1, GetParam().reply);
+        ASSERT_TRUE(client.send(GetParam().method + head + "Connection: close\r\n\r\n"));
+        const std::string response = client.read_to_end();
+        const OutcomeCounters after = OutcomeCounters::of_next_call(*httpd_, backend, before);
+        EXPECT_EQ(after - before, expected) << response.substr(0, 300);
+        EXPECT_EQ(backend.last_request()->nth_on_connection > 1, &backend == kept_.get());
+        backend.release();
+        EXPECT_TRUE(wait_for_no_permits(*httpd_, backend));
+    }
+
+    static inline std::unique_ptr<Backend> fresh_;
+    static inline std::unique_ptr<Backend> kept_;
+    static inline std::unique_ptr<Httpd> httpd_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Replies, Outcome, testing::ValuesIn(cases()), [](const auto& info) { return info.param.name; });
+
+TEST_P(Outcome, OnAFreshBackendConnection) {
+    const std::string expected = "Outcome-" + GetParam().outcome + " Verdict-" + GetParam().verdict;
+    expect_outcome(*fresh_, "/fresh/x", false, expected);
+    expect_outcome(*fresh_, "/fresh/x", true, expected);
+}
+
+TEST_P(Outcome, OnAKeptBackendConnection) {
+    const std::string expected = GetParam().is_stale_when_kept
+                                     ? "Outcome-stale Verdict-ignore"
+                                     : "Outcome-" + GetParam().outcome + " Verdict-" + GetParam().verdict;
+    expect_outcome(*kept_, "/kept/x", false, expected);
+    expect_outcome(*kept_, "/kept/x", true, expected);
+}
+
+}  // namespace
+}  // namespace cb::test

@@ -1,0 +1,50 @@
+// The status page's counters of outcomes and verdicts, and what one more call has added to them.
+//
+// Thread safety: values.
+#pragma once
+
+#include <map>
+
+#include "traffic.hpp"
+
+namespace cb::test {
+
+class OutcomeCounters {
+  public:
+    OutcomeCounters(const Httpd& httpd, const Backend& backend) {
+        const BreakerBlock block = BreakerPage(httpd).member(backend);
+        for (const char* outcome : {"connect", "timeout", "reset", "stale", "truncated", "protocol", "local", "client",
+                                    "1xx", "2xx", "3xx", "4xx", "5xx"}) {
+            count(block, std::string("Outcome-") + outcome);
+        }
+        for (const char* verdict : {"success", "failure", "fatal", "tolerate", "ignore"}) {
+            count(block, std::string("Verdict-") + verdict);
+        }
+        calls_ = block.number("Calls");
+    }
+
+    /// When one more call than `before` has been judged.
+    [[nodiscard]] static OutcomeCounters of_next_call(const Httpd& httpd, const Backend& backend,
+                                                      const OutcomeCounters& before) {
+        EXPECT_TRUE(wait_for_counter(httpd, backend, "Calls", before.calls_ + 1));
+        return {httpd, backend};
+    }
+
+    /// What has come on top: "Outcome-reset Verdict-failure", with "x2" and the like where it is more than one.
+    [[nodiscard]] std::string operator-(const OutcomeCounters& before) const {
+        std::string text;
+        for (const auto& [key, value] : values_) {
+            const std::uint64_t more = value - before.values_.at(key);
+            if (more > 0) text += (text.empty() ? "" : " ") + key + (more > 1 ? "x" + std::to_string(more) : "");
+        }
+        return text;
+    }
+
+  private:
+    void count(const BreakerBlock& block, const std::string& key) { values_[key] = block.number(key); }
+
+    std::map<std::string, std::uint64_t> values_;
+    std::uint64_t calls_ = 0;
+};
+
+}  // namespace cb::test
