@@ -22,6 +22,7 @@ extern "C" void register_hooks(apr_pool_t*) noexcept {
     ap_hook_child_init(cb_on_child_init, nullptr, nullptr, APR_HOOK_MIDDLE);
     ap_hook_child_status(cb_on_child_status, nullptr, nullptr, APR_HOOK_MIDDLE);
     ap_hook_monitor(cb_on_monitor, nullptr, nullptr, APR_HOOK_MIDDLE);
+    ap_hook_pre_connection(cb_on_pre_connection, nullptr, nullptr, APR_HOOK_REALLY_FIRST);
     ap_hook_handler(cb_on_status, nullptr, nullptr, APR_HOOK_MIDDLE);
     register_call_filters();
 }

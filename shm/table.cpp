@@ -26,8 +26,27 @@ std::uint64_t hash_of(std::uint64_t entry) noexcept {
     return entry & kHashMask;
 }
 
-bool same(const Identity& a, const Identity& b) noexcept {
-    return std::memcmp(&a, &b, sizeof a) == 0;
+// A slot's identity is read and written byte by byte through atomics: a slot that the parent frees may get its next
+// identity while somebody still compares the last one. bind() looks again at what such a comparison says.
+char byte_of(const Identity& in_slot, std::size_t n) noexcept {
+    char& byte = const_cast<char*>(reinterpret_cast<const char*>(&in_slot))[n];  // atomic_ref wants it mutable
+    return std::atomic_ref<char>(byte).load(std::memory_order_relaxed);
+}
+
+bool same(const Identity& in_slot, const Identity& identity) noexcept {
+    const auto* const bytes = reinterpret_cast<const char*>(&identity);
+    for (std::size_t n = 0; n < sizeof identity; ++n) {
+        if (byte_of(in_slot, n) != bytes[n]) return false;
+    }
+    return true;
+}
+
+void assign(Identity& in_slot, const Identity& identity) noexcept {
+    const auto* const bytes = reinterpret_cast<const char*>(&identity);
+    auto* const to = reinterpret_cast<char*>(&in_slot);
+    for (std::size_t n = 0; n < sizeof identity; ++n) {
+        std::atomic_ref<char>(to[n]).store(bytes[n], std::memory_order_relaxed);
+    }
 }
 
 std::uint64_t child_word(std::uint32_t pid, std::uint64_t epoch) noexcept {
@@ -96,7 +115,7 @@ void renew(Slot& slot, bool is_first, const Identity& identity, std::uint64_t ep
     }
     slot.since.store(now, std::memory_order_relaxed);
     slot.epoch.store(epoch, std::memory_order_relaxed);
-    slot.identity = identity;
+    assign(slot.identity, identity);
 }
 
 void raise(Atomic64& value, std::uint64_t to) noexcept {

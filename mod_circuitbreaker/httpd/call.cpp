@@ -11,6 +11,8 @@ namespace {
 
 ap_filter_rec_t* response_filter;
 ap_filter_rec_t* backend_filter;
+/// The call that this thread is making: new connections are made for it.
+constinit thread_local Call* running_call = nullptr;
 
 core::Millis now() noexcept {
     return runtime.process.clock.now();
@@ -165,7 +167,9 @@ int run_call(RequestState& state, proxy_worker& worker, char* url, const char* p
     clear_notes(state.r);
     call.response_filter = ap_add_output_filter_handle(response_filter, &state, state.r, state.r->connection);
     state.is_nested = true;
+    running_call = &call;
     const int rv = proxy.run_scheme_handler(state.r, &worker, state.conf, url, proxyhost, proxyport);
+    running_call = nullptr;
     state.is_nested = false;
     ap_remove_output_filter(call.response_filter);
     call.response_filter = nullptr;
@@ -255,6 +259,11 @@ void close_call(RequestState& state) noexcept {
 extern "C" apr_status_t abandon_call(void* state) noexcept {
     close_call(*static_cast<RequestState*>(state));
     return APR_SUCCESS;
+}
+
+extern "C" int cb_on_pre_connection(conn_rec*, void*) noexcept {
+    if (running_call != nullptr) running_call->is_new_connection = true;
+    return OK;
 }
 
 core::Millis lease_span(const request_rec* r, const Breaker& breaker, const proxy_worker& worker) noexcept {

@@ -21,6 +21,9 @@ void begin_call(RequestState& state, Breaker& breaker, shm::Slot& slot, proxy_wo
 /// Ends the call if it has not ended yet: no scheme handler may have run at all.
 void close_call(RequestState& state) noexcept;
 
+/// Tells a call on a new backend connection from one on a kept one, before the request is sent.
+extern "C" int cb_on_pre_connection(conn_rec* c, void* socket) noexcept;
+
 extern "C" apr_status_t abandon_call(void* state) noexcept;
 
 /// A probe's lease: until then its outcome must be known (DESIGN 3: connect timeout + probe timeout + settle + 1 s).

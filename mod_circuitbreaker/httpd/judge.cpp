@@ -17,8 +17,9 @@ bool is_gateway_failure(int rv) noexcept {
     return rv == HTTP_INTERNAL_SERVER_ERROR || rv == HTTP_BAD_GATEWAY || rv == HTTP_SERVICE_UNAVAILABLE;
 }
 
+/// Reading the request from the client failed; an input filter may have sent the answer to that already.
 bool is_request_error(int rv) noexcept {
-    return rv >= 400 && rv < 500;
+    return (rv >= 400 && rv < 500) || rv == AP_FILTER_ERROR;
 }
 
 /// mod_proxy's own flags keep requests from the member. An error that it marked since the call began doesn't: that is
@@ -63,6 +64,10 @@ Outcome http_outcome(const Call& call, const request_rec* r, int rv) noexcept {
         if (r->connection->aborted || is_request_error(rv)) return Outcome::client;
         if (is_timed_out(call, r, rv)) return Outcome::timeout;
         if (is_local(call, rv)) return Outcome::local;
+        // It broke while the request was being written (ap_proxy_pass_brigade): some of it may have arrived.
+        if (rv == HTTP_BAD_GATEWAY && call.has_connection) {
+            return call.is_new_connection ? Outcome::reset : Outcome::stale;
+        }
         return is_gateway_failure(rv) ? Outcome::connect : Outcome::none;
     }
     if (!call.has_bytes) {

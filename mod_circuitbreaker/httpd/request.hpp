@@ -27,6 +27,7 @@ struct Call {
     int status = 0;
     bool is_http = false;  // create_req tells "sent", the backend filter "bytes came"
     bool has_connection = false;  // HTTP: one of the pool is ours, new or kept; it is connected next
+    bool is_new_connection = false;
     bool is_sent = false;
     bool is_kept_alive = false;  // the connection had served a request before
     bool has_bytes = false;

@@ -115,6 +115,32 @@ TEST(Bind, IsBusyWhileAnotherClaimsTheSameAndTheParentFreesADeadOnesClaim) {
     EXPECT_EQ(bound(world, identity("a"), 1002), bound(world, identity("a"), 1001));
 }
 
+TEST(Find, FindsWhatIsBoundAndClaimsNothing) {
+    World world(3);
+    std::uint32_t index = 77;
+    EXPECT_FALSE(shm::find(world.segment, identity("a"), index));
+    const std::uint32_t of_a = bound(world, identity("a"));
+    const std::uint32_t of_b = bound(world, identity("b"));
+    EXPECT_TRUE(shm::find(world.segment, identity("a"), index));
+    EXPECT_EQ(index, of_a);
+    EXPECT_TRUE(shm::find(world.segment, identity("b"), index));
+    EXPECT_EQ(index, of_b);
+    EXPECT_FALSE(shm::find(world.segment, identity("a", "balancer://bb"), index));
+    restart(world);
+    EXPECT_TRUE(shm::find(world.segment, identity("a"), index));
+    EXPECT_EQ(shm::free_unused(world.segment, 1), 2U) << "to be found is not to be used";
+    EXPECT_FALSE(shm::find(world.segment, identity("a"), index));
+}
+
+TEST(Find, DoesNotFindAHalfMadeClaim) {
+    World world;
+    std::uint32_t index = 0;
+    bool is_found = true;
+    const Between between("bind.written", [&] { is_found = shm::find(world.segment, identity("a"), index); });
+    bound(world, identity("a"));
+    EXPECT_FALSE(is_found);
+}
+
 TEST(Bind, OfAMemberWhoseSlotIsFreedAndTakenByAnotherInThatMomentNeverMergesTheTwo) {
     World world(1);  // one place only, so that the other member gets the same
     bound(world, identity("a"));
@@ -248,6 +274,21 @@ TEST(FreeUnused, WaitsForEveryChildOfAnEarlierEpoch) {
     EXPECT_EQ(shm::free_unused(world.segment, 1), 0U);
     world.child_exited(1002, policy());
     EXPECT_EQ(shm::free_unused(world.segment, 1), 1U) << "a child of this epoch does not matter";
+}
+
+TEST(FreeUnused, FreesWhatEvenTheOldestChildCannotUse) {
+    World world;
+    bound(world, identity("older"));
+    restart(world);
+    bound(world, identity("old"));
+    register_child(world, 1001, 2);
+    restart(world);
+    EXPECT_EQ(shm::free_unused(world.segment, 1), 1U) << "gone before that child was forked";
+    EXPECT_EQ(bound(world, identity("old")), bound(world, identity("old")));
+    restart(world);
+    EXPECT_EQ(shm::free_unused(world.segment, 1), 0U) << "the child of epoch 2 may use it";
+    world.child_exited(1001, policy());
+    EXPECT_EQ(shm::free_unused(world.segment, 1), 1U);
 }
 
 TEST(FreeUnused, SparesAMemberThatAnOldChildAddedAtRunTimeAsLongAsThatChildLives) {

@@ -58,7 +58,7 @@ bool Answer::give() {
     if (reply_.when_released_ && !sleep(std::nullopt)) return false;
     if (reply_.delay_ > 0ms && !sleep(reply_.delay_)) return false;
     if (reply_.raw_) return connection_.send(*reply_.raw_) && end_early();
-    if (reply_.interim_ && !connection_.send(status_line(*reply_.interim_) + "\r\n")) return false;
+    if (reply_.interim_ && !connection_.send(status_line(*reply_.interim_) + "X-Interim: yes\r\n\r\n")) return false;
     if (reply_.echo_) {
         if (connection_.send(head())) echo();
         return false;
@@ -93,7 +93,8 @@ bool Answer::send_body() {
 
     if (reply_.framing_ == Reply::Framing::chunked && has_body()) wire += "0\r\n\r\n";
     send_last(std::move(wire));
-    const bool one_shot = request_.version == "HTTP/1.0" && !Headers::same(request_.headers.get("Connection"), "keep-alive");
+    const bool one_shot =
+        request_.version == "HTTP/1.0" && !Headers::same(request_.headers.get("Connection"), "keep-alive");
     return !one_shot && !Headers::same(request_.headers.get("Connection"), "close") && !reply_.closing_ &&
            !reply_.closing_silently_ && reply_.framing_ != Reply::Framing::until_close;
 }
@@ -124,7 +125,8 @@ void Answer::echo() {
 
 std::string Answer::head() const {
     std::string text = status_line(reply_.code_) + "X-Backend: " + context_.backend_name + "\r\n";
-    for (const auto& [name, value] : reply_.headers_) text += name + ": " + value + "\r\n";
+    for (const auto& [name, value] : reply_.headers_)
+        text += name + ": " + value + "\r\n";
     const bool bodiless = reply_.code_ < 200 || reply_.code_ == 204 || reply_.code_ == 304;
     if (!bodiless && reply_.framing_ == Reply::Framing::chunked) text += "Transfer-Encoding: chunked\r\n";
     if (!bodiless && reply_.framing_ == Reply::Framing::length && !reply_.headers_.has("Content-Length"))

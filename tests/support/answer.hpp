@@ -13,9 +13,9 @@ namespace cb::test {
 
 /// What the answer needs to know of the backend that gives it.
 struct AnswerContext {
-    std::string backend_name;               ///< becomes the header field X-Backend
-    std::function<bool()> released;         ///< whether a waiting answer may go on
-    std::function<void()> before_last_byte; ///< called before the peer can know that the answer is over, if it ends
+    std::string backend_name;                ///< becomes the header field X-Backend
+    std::function<bool()> released;          ///< whether a waiting answer may go on
+    std::function<void()> before_last_byte;  ///< called before the peer can know that the answer is over, if it ends
 };
 
 class Answer {

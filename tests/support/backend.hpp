@@ -6,11 +6,12 @@
 //     app.hold();                                           // requests come in, and wait
 //     ... app.wait_for_concurrent(3) ... app.release();
 //
-// Every well-formed answer carries `X-Backend: name`. The behaviour holds for the requests that come after it was set (for
-// a request held at the gate: what is set when it is let go); a request seen in `requests` or by a wait has its answer.
+// Every well-formed answer carries `X-Backend: name`. The behaviour holds for the requests that come after it was set
+// (for a request held at the gate: what is set when it is let go); a request seen in `requests` or by a wait has its
+// answer.
 //
-// Thread safety: everything may be called from any thread at any time, except that the destructor and `refuse` must not be
-// called in a Handler. A Handler runs on the connections' threads, several at once.
+// Thread safety: everything may be called from any thread at any time, except that the destructor and `refuse` must not
+// be called in a Handler. A Handler runs on the connections' threads, several at once.
 #pragma once
 
 #include <atomic>

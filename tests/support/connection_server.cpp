@@ -179,7 +179,8 @@ void ConnectionServer::forget_finished_connections() {
             it = next;
         }
     }
-    for (const auto& connection : finished) connection->thread_.join();
+    for (const auto& connection : finished)
+        connection->thread_.join();
 }
 
 unsigned ConnectionServer::open_connections() {
@@ -195,12 +196,14 @@ unsigned ConnectionServer::end_idle(bool with_reset) {
                             [&](const auto& c) { return !c->finished_ && property(*c); });
     };
     // A client may have its answer before the thread that sent the last byte gets to say "idle".
-    (void)wait_until([&] { return none([](const Connection& c) { return c.state_ == Connection::State::nearly_idle; }); },
-                     1000ms, "the last byte of an answer to leave, before idle connections are closed");
+    (void)wait_until(
+        [&] { return none([](const Connection& c) { return c.state_ == Connection::State::nearly_idle; }); }, 1000ms,
+        "the last byte of an answer to leave, before idle connections are closed");
     unsigned ended = 0;
     {
         const std::scoped_lock lock(mutex_);
-        for (const auto& connection : connections_) ended += connection->end_if_idle(with_reset) ? 1U : 0U;
+        for (const auto& connection : connections_)
+            ended += connection->end_if_idle(with_reset) ? 1U : 0U;
     }
     (void)wait_until([&] { return none([](const Connection& c) { return c.ending_.load(); }); }, 1000ms,
                      "idle connections to be closed");
@@ -209,7 +212,8 @@ unsigned ConnectionServer::end_idle(bool with_reset) {
 
 void ConnectionServer::wake_all() {
     const std::scoped_lock lock(mutex_);
-    for (const auto& connection : connections_) ring(connection->wake_);
+    for (const auto& connection : connections_)
+        ring(connection->wake_);
 }
 
 void ConnectionServer::stop() {
@@ -226,7 +230,8 @@ void ConnectionServer::stop() {
         if (connection->socket_.valid()) ::shutdown(connection->socket_.fd(), SHUT_RDWR);
         ring(connection->wake_);
     }
-    for (const auto& connection : last) connection->thread_.join();
+    for (const auto& connection : last)
+        connection->thread_.join();
     if (!unix_socket_.empty()) ::unlink(unix_socket_.c_str());
 }
 

@@ -1,8 +1,9 @@
 // A listener in the test's own process that serves each connection on a thread of its own, whatever the protocol.
 // `Backend` puts HTTP on top of it; a test that needs AJP, FCGI or the like brings its own function.
 //
-// Thread safety: ConnectionServer may be used from any thread, except that its destructor, `stop` and `refuse` must not be
-// called on a connection's thread. A Connection belongs to its thread; what the server does to it from outside is locked.
+// Thread safety: ConnectionServer may be used from any thread, except that its destructor, `stop` and `refuse` must not
+// be called on a connection's thread. A Connection belongs to its thread; what the server does to it from outside is
+// locked.
 #pragma once
 
 #include <atomic>

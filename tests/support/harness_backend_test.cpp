@@ -76,11 +76,14 @@ TEST(Backend, ReadsRequestBodiesByLengthAndInChunks) {
     EXPECT_EQ(client.get(backend.url(), {.method = "POST", .body = body}).status, 200);
     EXPECT_EQ(backend.last_request()->body_size, megabyte);
     EXPECT_EQ(backend.last_request()->body.size(), Request::most_kept_body);
-    const RequestOptions chunked{
-        .method = "POST", .headers = {{"Transfer-Encoding", "chunked"}, {"Expect", "100-continue"}}, .body = "in chunks"};
+    const RequestOptions chunked{.method = "POST",
+                                 .headers = {{"Transfer-Encoding", "chunked"}, {"Expect", "100-continue"}},
+                                 .body = "in chunks"};
     EXPECT_EQ(client.get(backend.url(), chunked).status, 200);
     EXPECT_EQ(backend.last_request()->headers.get("Transfer-Encoding"), "chunked");
     EXPECT_EQ(backend.last_request()->body, "in chunks");
+    EXPECT_EQ(client.get(backend.url()).status, 200);
+    EXPECT_EQ(backend.last_request()->method, "GET") << "a body must not spill into the next request";
     EXPECT_EQ(backend.connections(), 1U);
 }
 
@@ -307,14 +310,16 @@ TEST(Backend, HoldsRequestsAndCountsThePeak) {
     Backend backend;
     backend.hold();
     std::vector<std::future<Response>> answers;
-    for (int i = 0; i < 5; ++i) answers.push_back(get_later(backend.url()));
+    for (int i = 0; i < 5; ++i)
+        answers.push_back(get_later(backend.url()));
     EXPECT_TRUE(backend.wait_for_concurrent(5));
     backend.release_some(2);
     EXPECT_TRUE(wait_until([&] { return backend.concurrent() == 3; }, patience, "two to leave"));
     backend.answer(Reply::status(500));
     backend.release();
     int failed = 0;
-    for (auto& answer : answers) failed += answer.get().status == 500 ? 1 : 0;
+    for (auto& answer : answers)
+        failed += answer.get().status == 500 ? 1 : 0;
     EXPECT_EQ(failed, 3) << "the answer is chosen when the gate opens";
     EXPECT_EQ(backend.peak(), 5U);
     EXPECT_EQ(get(backend.url()).status, 500) << "the gate stays open";
@@ -370,7 +375,8 @@ TEST(Backend, ListensOnAUnixSocketAndRemovesIt) {
 TEST(Backend, BoundsItsThreads) {
     ConnectionServer server([](Connection& c) { c.wait({}); }, {}, 3);
     std::vector<RawClient> clients;
-    for (int i = 0; i < 5; ++i) clients.emplace_back(server.port());
+    for (int i = 0; i < 5; ++i)
+        clients.emplace_back(server.port());
     EXPECT_TRUE(wait_until([&] { return server.accepted() == 3; }, patience, "three connections"));
     clients.erase(clients.begin());
     EXPECT_TRUE(wait_until([&] { return server.accepted() == 4; }, patience, "the fourth"));

@@ -200,7 +200,8 @@ TEST(Httpd, ReportsWhyItDidNotStart) {
 }
 
 TEST(Httpd, LeavesOutAndAddsModules) {
-    Httpd httpd({.add_modules = {"rewrite"}, .leave_out_modules = {"proxy_balancer", "status"}, .circuitbreaker = false});
+    Httpd httpd(
+        {.add_modules = {"rewrite"}, .leave_out_modules = {"proxy_balancer", "status"}, .circuitbreaker = false});
     const std::string modules = httpd.run({"-M"}).output;
     EXPECT_NE(modules.find("proxy_http_module"), std::string::npos) << modules;
     EXPECT_NE(modules.find("rewrite_module"), std::string::npos);

@@ -41,7 +41,8 @@ TEST(ReservedPort, RefusesConnectionsUntilSomebodyListens) {
 TEST(ReservedPort, IsGivenToNobodyElse) {
     std::vector<ReservedPort> ports(2000);
     std::set<std::uint16_t> numbers;
-    for (const ReservedPort& port : ports) numbers.insert(port.number());
+    for (const ReservedPort& port : ports)
+        numbers.insert(port.number());
     EXPECT_EQ(numbers.size(), ports.size());
 }
 
@@ -82,8 +83,8 @@ TEST(RawClient, LeavesWithAResetInTheMiddleOfAnUpload) {
 }
 
 TEST(Process, ReportsExitStatusAndOutput) {
-    const CommandResult result = run_command({.argv = {"sh", "-c", "echo out; echo $CB_WORD >&2; exit 3"},
-                                              .environment = {{"CB_WORD", "err"}}});
+    const CommandResult result =
+        run_command({.argv = {"sh", "-c", "echo out; echo $CB_WORD >&2; exit 3"}, .environment = {{"CB_WORD", "err"}}});
     EXPECT_EQ(result.exit_status, 3);
     EXPECT_EQ(result.output, "out\nerr\n");
 }
@@ -126,6 +127,7 @@ TEST(Process, EndsWithTheTestThatStartedIt) {
     if (test == 0) {
         Process process({.argv = {"sleep", "1000"}});
         const pid_t pid = process.pid();
+        (void)wait_until([&] { return process_info(pid)->name == "sleep"; }, patience, "sleep to run");
         (void)!::write(ends[1], &pid, sizeof pid);
         ::raise(SIGKILL);
     }
@@ -144,10 +146,9 @@ TEST(Process, EndsWithTheTestThatStartedIt) {
 
 TEST(HttpClient, SendsMethodHeadersCookieAndBody) {
     Backend backend;
-    const Response response = get(backend.url("/form?x=1"), {.method = "PUT",
-                                                             .headers = {{"X-One", "1"}, {"X-One", "2"}},
-                                                             .body = "hello",
-                                                             .cookie = "route=.a"});
+    const Response response =
+        get(backend.url("/form?x=1"),
+            {.method = "PUT", .headers = {{"X-One", "1"}, {"X-One", "2"}}, .body = "hello", .cookie = "route=.a"});
     EXPECT_EQ(response.status, 200);
     const Request request = backend.last_request().value();
     EXPECT_EQ(request.method, "PUT");
@@ -166,7 +167,7 @@ TEST(HttpClient, FindsHeadersWithoutRegardToCaseAndAllOfAName) {
     const Response response = get(backend.url());
     EXPECT_EQ(response.headers.all("SET-COOKIE"), (std::vector<std::string>{"a=1", "b=2"}));
     EXPECT_EQ(response.header("x-backend"), "backend");
-    EXPECT_FALSE(response.headers.has("X-Missing"));
+    EXPECT_FALSE(response.headers.has("X-Interim")) << "only the final answer's";
 }
 
 TEST(HttpClient, KeepsItsConnectionUnlessAskedForAFreshOne) {

@@ -22,8 +22,8 @@ struct RequestOptions {
     std::string body{};    // with Content-Length, or chunked if `headers` say so
     std::string cookie{};  // "name=value; other=value"
     milliseconds timeout = patience;
-    bool fresh_connection = false;    // of a Client: open one for this request, and don't keep it
-    std::string unix_socket{};        // connect there, whatever the URL's host
+    bool fresh_connection = false;  // of a Client: open one for this request, and don't keep it
+    std::string unix_socket{};      // connect there, whatever the URL's host
 };
 
 struct Response {

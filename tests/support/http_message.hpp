@@ -23,8 +23,8 @@ struct Request {
     static constexpr std::size_t most_kept_body = 16 * 1024;
 
     std::string method;
-    std::string target;  // as it came, with the query
-    std::string path;    // the target without the query
+    std::string target;   // as it came, with the query
+    std::string path;     // the target without the query
     std::string version;  // "HTTP/1.1"
     Headers headers;
     std::string body;
@@ -85,7 +85,7 @@ class Reply {
     Reply& in_chunks() { return framing_ = Framing::chunked, *this; }
     /// Neither: the end of the connection is the end of the body.
     Reply& until_close() { return framing_ = Framing::until_close, *this; }
-    /// An interim answer before the real one.
+    /// An interim answer before the real one, with a header field X-Interim.
     Reply& after_interim(int code) { return interim_ = code, *this; }
 
     /// Waits before the first byte.

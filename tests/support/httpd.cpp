@@ -13,8 +13,8 @@ constexpr const char* program = "/usr/sbin/apache2";
 /// Logged by the parent after each start and restart, on every MPM, whatever the LogLevel.
 constexpr std::string_view ready_line = "resuming normal operations";
 
-/// A request that httpd answers with 400 as soon as it has read the line: no hook of the request, no handler, no backend
-/// ever sees it, whatever the test has configured.
+/// A request that httpd answers with 400 as soon as it has read the line: no hook of the request, no handler, no
+/// backend ever sees it, whatever the test has configured.
 constexpr std::string_view are_you_there = "HARNESS-ARE-YOU-THERE";
 
 std::vector<std::string> lines_with(const std::string& text, std::string_view part) {
@@ -45,7 +45,8 @@ Httpd::~Httpd() {
     // A test that is over doesn't wait for its hung requests; the parent still gets to clean up.
     process_->signal(SIGTERM);
     if (!process_->wait_for_exit(500ms)) {
-        for (const pid_t child : children()) (void)kill_child(child);
+        for (const pid_t child : children())
+            (void)kill_child(child);
         (void)process_->wait_for_exit(patience);
     }
 }
@@ -60,9 +61,9 @@ bool Httpd::try_start() {
     const bool logs_ready = std::ranges::count(options_.arguments, "-X") == 0;
     exit_status_ = -1;
     process_ = std::make_unique<Process>(Command{command_line(), options_.environment, root() / "console"});
-    const bool served = wait_until(
-        [&] { return !running() || ((!logs_ready || times_ready() > ready_before) && answers()); }, 3 * patience,
-        "httpd to answer on its port");
+    const bool served =
+        wait_until([&] { return !running() || ((!logs_ready || times_ready() > ready_before) && answers()); },
+                   3 * patience, "httpd to answer on its port");
     if (served && running()) return true;
     if (running()) kill_all();
     if (process_) ended();
@@ -73,7 +74,8 @@ int Httpd::stop() {
     if (!process_) return exit_status_;
     process_->signal(SIGTERM);
     if (!process_->wait_for_exit(patience)) {
-        for (const pid_t child : children()) (void)kill_child(child);
+        for (const pid_t child : children())
+            (void)kill_child(child);
         if (!process_->wait_for_exit(patience)) process_->kill_group();
     }
     return ended();
@@ -128,8 +130,8 @@ std::size_t Httpd::times_ready() const {
 bool Httpd::restart_by(int signal) {
     const std::size_t before = times_ready();
     process_->signal(signal);
-    const bool over = wait_until([&] { return !running() || times_ready() > before; }, 3 * patience,
-                                 "httpd to restart");
+    const bool over =
+        wait_until([&] { return !running() || times_ready() > before; }, 3 * patience, "httpd to restart");
     return over && running() && answers();
 }
 

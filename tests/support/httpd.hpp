@@ -8,8 +8,8 @@
 // All of it is gone with the object: processes (also those it started in turn) and files; CB_KEEP=1 in the environment
 // keeps the files. If the test dies, the kernel ends httpd.
 //
-// Thread safety: belongs to the main thread (see process.hpp). What only reads (the URL, the logs, `children`) may be called
-// from other threads while the main thread doesn't start or stop it.
+// Thread safety: belongs to the main thread (see process.hpp). What only reads (the URL, the logs, `children`) may be
+// called from other threads while the main thread doesn't start or stop it.
 #pragma once
 
 #include <csignal>

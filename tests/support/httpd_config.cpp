@@ -51,8 +51,8 @@ std::string mpm_lines(const HttpdOptions& options) {
     const unsigned limit = 4 * options.children;
     std::vector<std::string> lines{line("ServerLimit", limit), line("StartServers", options.children)};
     if (options.mpm == Mpm::prefork) {
-        lines.insert(lines.end(), {line("MaxRequestWorkers", limit), line("MinSpareServers", 1),
-                                   line("MaxSpareServers", limit)});
+        lines.insert(lines.end(),
+                     {line("MaxRequestWorkers", limit), line("MinSpareServers", 1), line("MaxSpareServers", limit)});
     } else {
         const unsigned threads = options.threads;
         lines.insert(lines.end(), {line("ThreadLimit", threads), line("ThreadsPerChild", threads),
@@ -64,7 +64,8 @@ std::string mpm_lines(const HttpdOptions& options) {
         lines.push_back(own);
     }
     std::string text;
-    for (const std::string& each : lines) text += each + "\n";
+    for (const std::string& each : lines)
+        text += each + "\n";
     return text;
 }
 
@@ -88,9 +89,12 @@ std::string module_lines(const HttpdOptions& options) {
 
 std::string name_of(Mpm mpm) {
     switch (mpm) {
-        case Mpm::prefork: return "prefork";
-        case Mpm::worker: return "worker";
-        case Mpm::event: return "event";
+        case Mpm::prefork:
+            return "prefork";
+        case Mpm::worker:
+            return "worker";
+        case Mpm::event:
+            return "event";
     }
     std::abort();
 }

@@ -22,9 +22,12 @@ void add(LoadResult& result, const Response& response) {
 }
 
 void add(LoadResult& result, const LoadResult& part) {
-    for (const auto& [status, count] : part.by_status) result.by_status[status] += count;
-    for (const auto& [backend, count] : part.by_backend) result.by_backend[backend] += count;
-    for (const auto& [error, count] : part.errors) result.errors[error] += count;
+    for (const auto& [status, count] : part.by_status)
+        result.by_status[status] += count;
+    for (const auto& [backend, count] : part.by_backend)
+        result.by_backend[backend] += count;
+    for (const auto& [error, count] : part.errors)
+        result.errors[error] += count;
     result.slowest = std::max(result.slowest, part.slowest);
 }
 
@@ -48,7 +51,8 @@ LoadResult run_load(const std::string& url, const LoadOptions& options, unsigned
     }
     threads.clear();
     LoadResult all;
-    for (const LoadResult& result : results) add(all, result);
+    for (const LoadResult& result : results)
+        add(all, result);
     return all;
 }
 
@@ -71,7 +75,8 @@ std::string LoadResult::describe() const {
     std::string text;
     for (const auto& [status, count] : by_status)
         text += std::to_string(count) + "x " + std::to_string(status) + ", ";
-    for (const auto& [error, count] : errors) text += "error x" + std::to_string(count) + ": " + error + ", ";
+    for (const auto& [error, count] : errors)
+        text += "error x" + std::to_string(count) + ": " + error + ", ";
     return text + "slowest " + std::to_string(slowest.count()) + " ms";
 }
 

@@ -15,8 +15,8 @@ namespace cb::test {
 struct LoadOptions {
     unsigned threads = 8;
     unsigned requests_per_thread = 100;
-    milliseconds time_limit{30'000};       // no request starts after it
-    bool keep_connections = true;          // each thread on one connection; else a new one for each request
+    milliseconds time_limit{30'000};  // no request starts after it
+    bool keep_connections = true;     // each thread on one connection; else a new one for each request
     RequestOptions request{};
 };
 

@@ -67,7 +67,8 @@ void Socket::reset() {
     if (fd_ < 0) return;
     // A RST throws away what is still in the send queue. A peer that doesn't read may keep it there: then a second is
     // enough.
-    for (int tries = 0; tries < 500 && !everything_has_left(fd_); ++tries) std::this_thread::sleep_for(2ms);
+    for (int tries = 0; tries < 500 && !everything_has_left(fd_); ++tries)
+        std::this_thread::sleep_for(2ms);
     const linger at_once{1, 0};
     ::setsockopt(fd_, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
     close();
@@ -154,7 +155,8 @@ bool RawClient::read_more(std::chrono::steady_clock::time_point deadline) {
 std::string RawClient::read_until(std::string_view marker, milliseconds timeout) {
     const auto deadline = std::chrono::steady_clock::now() + timeout;
     auto at = buffer_.find(marker);
-    while (at == std::string::npos && read_more(deadline)) at = buffer_.find(marker);
+    while (at == std::string::npos && read_more(deadline))
+        at = buffer_.find(marker);
     if (at == std::string::npos) return std::exchange(buffer_, {});
     const auto end = at + marker.size();
     std::string result = buffer_.substr(0, end);

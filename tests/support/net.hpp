@@ -82,8 +82,8 @@ class RawClient {
 
     [[nodiscard]] bool connected() const { return socket_.valid(); }
     bool send(std::string_view bytes) { return send_all(socket_.fd(), bytes); }
-    /// What has come when `marker` is there, the peer has closed, or the time is up, whichever is first. The bytes after
-    /// the marker are kept for the next read.
+    /// What has come when `marker` is there, the peer has closed, or the time is up, whichever is first. The bytes
+    /// after the marker are kept for the next read.
     [[nodiscard]] std::string read_until(std::string_view marker, milliseconds timeout = patience);
     /// Everything up to the end of the connection.
     [[nodiscard]] std::string read_to_end(milliseconds timeout = patience);

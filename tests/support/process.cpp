@@ -23,7 +23,8 @@ std::vector<std::string> environment_with(const Environment& more) {
     for (char** entry = environ; *entry != nullptr; ++entry) {
         const std::string_view line(*entry);
         bool replaced = false;
-        for (const auto& [name, value] : more) replaced |= line.starts_with(name + "=");
+        for (const auto& [name, value] : more)
+            replaced |= line.starts_with(name + "=");
         if (!replaced) lines.emplace_back(line);
     }
     for (const auto& [name, value] : more) {
@@ -35,7 +36,8 @@ std::vector<std::string> environment_with(const Environment& more) {
 
 std::vector<char*> pointers_to(std::vector<std::string>& texts) {
     std::vector<char*> pointers;
-    for (std::string& text : texts) pointers.push_back(text.data());
+    for (std::string& text : texts)
+        pointers.push_back(text.data());
     pointers.push_back(nullptr);
     return pointers;
 }
@@ -63,7 +65,8 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
 
 Process::Process(const Command& command) {
     if (::gettid() != ::getpid())
-        throw std::logic_error("start processes on the main thread: PR_SET_PDEATHSIG ends them with the starting thread");
+        throw std::logic_error(
+            "start processes on the main thread: PR_SET_PDEATHSIG ends them with the starting thread");
     std::vector<std::string> arguments = command.argv;
     std::vector<std::string> variables = environment_with(command.environment);
     const std::vector<char*> argv = pointers_to(arguments);
@@ -82,7 +85,8 @@ Process::Process(const Command& command) {
 Process::~Process() {
     if (exit_status_) return;
     kill_group();
-    while (!exit_status_) (void)wait_for_exit(patience);
+    while (!exit_status_)
+        (void)wait_for_exit(patience);
 }
 
 bool Process::has_exited() const {
@@ -109,7 +113,8 @@ void Process::kill_group() {
 
 std::optional<int> Process::wait_for_exit(milliseconds timeout) {
     const auto deadline = std::chrono::steady_clock::now() + timeout;
-    while (running() && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(2ms);
+    while (running() && std::chrono::steady_clock::now() < deadline)
+        std::this_thread::sleep_for(2ms);
     return exit_status_;
 }
 
@@ -117,7 +122,8 @@ void Process::reap() {
     // The pid is still ours, as nobody has waited for it: the group can be looked at, and killed, without mistaking it.
     const auto survivors = [this] { return processes_in_group(pid_); };
     const auto deadline = std::chrono::steady_clock::now() + 1s;
-    while (!survivors().empty() && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(2ms);
+    while (!survivors().empty() && std::chrono::steady_clock::now() < deadline)
+        std::this_thread::sleep_for(2ms);
     for (const ProcessInfo& survivor : survivors()) {
         left_behind_.push_back(survivor.name + " (" + std::to_string(survivor.pid) + ")");
         ::kill(survivor.pid, SIGKILL);

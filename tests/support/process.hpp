@@ -1,7 +1,7 @@
 // Child processes that can't outlive the test, and what /proc tells of them.
 //
-// Thread safety: a Process belongs to one thread at a time. The kernel ties the child's life to the *thread* that started
-// it, so start only from the main thread (checked).
+// Thread safety: a Process belongs to one thread at a time. The kernel ties the child's life to the *thread* that
+// started it, so start only from the main thread (checked).
 #pragma once
 
 #include <sys/types.h>
@@ -19,9 +19,9 @@ namespace cb::test {
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
 struct Command {
-    std::vector<std::string> argv{};        // argv[0] is looked up in PATH
-    Environment environment{};              // on top of the test's own
-    std::filesystem::path output_file{};    // of stdout and stderr, appended; empty: nowhere
+    std::vector<std::string> argv{};      // argv[0] is looked up in PATH
+    Environment environment{};            // on top of the test's own
+    std::filesystem::path output_file{};  // of stdout and stderr, appended; empty: nowhere
 };
 
 /// One started program, in a session and process group of its own; everything it starts in turn stays in that group

@@ -17,7 +17,8 @@ class RequestReader {
 
     /// The next request's line and header fields; none at the end of the connection or for what is no HTTP.
     [[nodiscard]] std::optional<Request> read_head();
-    /// The body of that request (asked for with `100 Continue` if the peer waits for it); false if it didn't come whole.
+    /// The body of that request (asked for with `100 Continue` if the peer waits for it); false if it didn't come
+    /// whole.
     [[nodiscard]] bool read_body(Request& request);
 
   private:

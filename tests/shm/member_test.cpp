@@ -1,0 +1,249 @@
+// The verbs of one member on one thread: what a result may decide, what is counted, and MaxOpen's answers.
+#include "shm/member.hpp"
+
+#include <gtest/gtest.h>
+
+#include "executors.hpp"
+#include "world.hpp"
+
+namespace cb::test {
+namespace {
+
+using core::Decision;
+using core::EventKind;
+using core::State;
+using shm::Admission;
+using shm::PermitKind;
+using shm::Refusal;
+
+class Member : public testing::Test {
+  protected:
+    bool make(const shm::Ending& ending) { return call(slot, rules, one, ending); }
+    World world;
+    core::Policy rules = policy();
+    shm::Slot& slot = world.add("http://a", rules);
+    shm::Process one = world.process(1001, &world.recorder);
+};
+
+TEST_F(Member, TripsOnConsecutiveFailuresAndReportsWhatLedThere) {
+    for (int n = 0; n < 9; ++n) ASSERT_TRUE(make(kGood));
+    for (int n = 0; n < 5; ++n) ASSERT_TRUE(make(kBad)) << n;
+    EXPECT_EQ(state_of(slot), State::open);
+    EXPECT_FALSE(make(kGood));
+    EXPECT_EQ(wrong_with_reports(world, slot), "");
+}
+
+TEST_F(Member, TripsOnItsFailureRateOnlyOnceItHasTheMinimumOfCalls) {
+    rules.consecutive_failures = 0;
+    for (int n = 0; n < 3; ++n) ASSERT_TRUE(make(kBad));
+    EXPECT_EQ(state_of(slot), State::closed);
+    make(kBad);
+    EXPECT_EQ(state_of(slot), State::open);
+}
+
+TEST_F(Member, AResultOfAnEarlierGenerationIsLate) {
+    Admission early = ask(slot, rules, one);
+    make(kFatal);
+    shm::operate(slot, rules, one, EventKind::reset);
+    shm::finish(slot, rules, one, early.permit, kFatal, {});
+    EXPECT_EQ(state_of(slot), State::closed);
+    EXPECT_EQ(slot.totals.late.load(), 1U);
+    EXPECT_EQ(slot.totals.calls.load(), 2U);
+    EXPECT_EQ(shm::sums_now(slot, rules, one).calls, 0U);
+}
+
+TEST_F(Member, AResultAfterTwelveHoursDecidesNothing) {
+    for (const core::Millis hours : {12U, 13U}) {
+        Admission admission = ask(slot, rules, one);
+        world.pass(hours * 3'600'000);
+        shm::finish(slot, rules, one, admission.permit, kFatal, {});
+        EXPECT_EQ(state_of(slot), hours == 12 ? State::open : State::closed) << hours;
+        shm::operate(slot, rules, one, EventKind::reset);
+    }
+}
+
+TEST_F(Member, OfAForcedStateOnlyCounts) {
+    shm::operate(slot, rules, one, EventKind::force_closed);
+    for (int n = 0; n < 20; ++n) EXPECT_TRUE(make(kFatal));
+    EXPECT_EQ(state_of(slot), State::forced_closed);
+    EXPECT_EQ(slot.totals.calls.load(), 20U);
+    EXPECT_EQ(slot.totals.late.load(), 0U);
+    shm::operate(slot, rules, one, EventKind::force_open);
+    EXPECT_FALSE(make(kGood));
+    EXPECT_EQ(shm::admit(slot, rules, one, {}, true, kLease).refusal, Refusal::forced_open);
+    EXPECT_TRUE(shm::operate(slot, rules, one, EventKind::automatic));
+    EXPECT_EQ(shm::sums_now(slot, rules, one).calls, 0U);
+    EXPECT_TRUE(make(kGood));
+}
+
+TEST_F(Member, WithoutAPermitFeedsTheTotalsOnly) {
+    shm::Permit none;
+    for (int n = 0; n < 20; ++n) shm::finish(slot, rules, one, none, kFatal, {});
+    EXPECT_EQ(slot.totals.calls.load(), 20U);
+    EXPECT_EQ(state_of(slot), State::closed);
+    EXPECT_EQ(shm::sums_now(slot, rules, one).calls, 0U);
+}
+
+TEST_F(Member, CancelledCallsLeaveNoTrace) {
+    for (int n = 0; n < 20; ++n) {
+        Admission admission = ask(slot, rules, one, world.in_flight(slot, 0));
+        shm::cancel(slot, rules, one, admission.permit);
+    }
+    EXPECT_EQ(slot.totals.calls.load(), 0U);
+    EXPECT_EQ(shm::sums_now(slot, rules, one).calls, 0U);
+    EXPECT_EQ(shm::validate(world.segment), nullptr);
+}
+
+TEST_F(Member, CountsWhatItsCallsWere) {
+    make({static_cast<core::Outcome>(204), core::Verdict::success, true, 0});
+    make({static_cast<core::Outcome>(599), core::Verdict::tolerate, false, 0});
+    make({static_cast<core::Outcome>(100), core::Verdict::ignore, false, 0});
+    make({core::Outcome::connect, core::Verdict::failure, false, 0});
+    make({core::Outcome::client, core::Verdict::ignore, false, 0});
+    const shm::Totals& totals = slot.totals;
+    EXPECT_EQ(totals.calls.load(), 5U);
+    const std::uint64_t verdicts[] = {1, 1, 0, 1, 2};
+    for (std::size_t n = 0; n < core::kVerdicts; ++n) EXPECT_EQ(totals.verdict[n].load(), verdicts[n]) << n;
+    const std::uint64_t statuses[] = {1, 1, 0, 0, 1};
+    for (std::size_t n = 0; n < 5; ++n) EXPECT_EQ(totals.status[n].load(), statuses[n]) << n;
+    EXPECT_EQ(totals.outcome_class[0].load(), 1U);
+    EXPECT_EQ(totals.outcome_class[core::kClasses - 1].load(), 1U);
+    EXPECT_EQ(totals.slow.load(), 1U);
+}
+
+TEST_F(Member, KeepsTheTimeSpentInEachState) {
+    world.pass(5'000);
+    make(kFatal);
+    world.pass(1'000);
+    for (int n = 0; n < 3; ++n) make(kGood);
+    const auto spent = [this](State state) { return slot.totals.state_ms[static_cast<std::size_t>(state)].load(); };
+    EXPECT_EQ(spent(State::closed), 5'000U);
+    EXPECT_EQ(spent(State::open), 1'000U);
+    EXPECT_EQ(slot.since.load(), world.board.now.load());
+    EXPECT_EQ(slot.totals.transition[0][1].load(), 1U);
+    EXPECT_EQ(slot.totals.transition[1][2].load(), 1U);
+    EXPECT_EQ(slot.totals.transition[2][0].load(), 1U);
+}
+
+TEST_F(Member, LetsItsRampsShareThroughEvenly) {
+    rules.ramp_up = {10'000, 20};
+    make(kFatal);
+    world.pass(1'000);
+    for (int n = 0; n < 3; ++n) make(kGood);
+    ASSERT_EQ(state_of(slot), State::recovering);
+    int passed = 0;
+    for (int n = 0; n < 1'000; ++n) passed += shm::peek(slot, rules, one) == Decision::pass ? 1 : 0;
+    EXPECT_NEAR(passed, 200, 5);
+    world.pass(5'000);
+    passed = 0;
+    for (int n = 0; n < 1'000; ++n) passed += shm::peek(slot, rules, one) == Decision::pass ? 1 : 0;
+    EXPECT_NEAR(passed, 600, 10);
+}
+
+TEST_F(Member, MayBeProbedAtOnceAfterAPassingHealthCheck) {
+    make(kFatal);
+    EXPECT_FALSE(make(kGood));
+    EXPECT_TRUE(shm::operate(slot, rules, one, EventKind::end_open_time));
+    EXPECT_EQ(shm::peek(slot, rules, one), Decision::probe);
+}
+
+// --- MaxConcurrent ---
+
+TEST_F(Member, CountsCallsInFlightAlsoWhileThereIsNoLimit) {
+    Admission before = ask(slot, rules, one, world.in_flight(slot, 0));
+    rules.max_concurrent = 1;
+    EXPECT_EQ(shm::admit(slot, rules, one, world.in_flight(slot, 1), true, kLease).refusal, Refusal::max_concurrent);
+    shm::finish(slot, rules, one, before.permit, kGood, {});
+    Admission after = shm::admit(slot, rules, one, world.in_flight(slot, 1), true, kLease);
+    EXPECT_EQ(after.refusal, Refusal::none);
+    shm::finish(slot, rules, one, after.permit, kGood, {});
+    EXPECT_EQ(shm::validate(world.segment), nullptr);
+}
+
+TEST_F(Member, GivesItsPlaceBackWhenTheBreakerRefuses) {
+    make(kFatal);
+    for (int n = 0; n < 5; ++n) {
+        EXPECT_EQ(shm::admit(slot, rules, one, world.in_flight(slot, 0), true, kLease).refusal, Refusal::open);
+    }
+    EXPECT_EQ(shm::validate(world.segment), nullptr);
+}
+
+// --- MaxOpen ---
+
+class MaxOpen : public testing::Test {
+  protected:
+    MaxOpen() {
+        rules.max_open = 50;
+        for (const char* name : {"a", "b", "c", "d"}) slots.push_back(&world.add(name, rules));
+    }
+    void trip(std::size_t n) { call(*slots[n], rules, one, kFatal, {slots.data(), 4}); }
+    World world;
+    core::Policy rules = policy();
+    std::vector<shm::Slot*> slots;
+    shm::Process one = world.process(1001, &world.recorder);
+};
+
+TEST_F(MaxOpen, CountsOpenHalfOpenAndForcedOpenMembers) {
+    trip(0);
+    world.pass(1'000);
+    Admission probe = ask(*slots[0], rules, one);
+    ASSERT_EQ(state_of(*slots[0]), State::half_open);
+    shm::operate(*slots[1], rules, one, EventKind::force_open);
+    trip(2);
+    EXPECT_EQ(state_of(*slots[2]), State::closed);
+    shm::operate(*slots[1], rules, one, EventKind::reset);
+    trip(2);
+    EXPECT_EQ(state_of(*slots[2]), State::open);
+    shm::finish(*slots[0], rules, one, probe.permit, kBad, {slots.data(), 4});
+    EXPECT_EQ(state_of(*slots[0]), State::open) << "was counted all the time";
+}
+
+TEST_F(MaxOpen, ReportsASuppressedTripOncePerGenerationAndCountsEach) {
+    trip(0);
+    trip(1);
+    for (int n = 0; n < 10; ++n) trip(2);
+    EXPECT_EQ(world.board.suppressed.load(), 1U);
+    EXPECT_EQ(slots[2]->totals.suppressed.load(), 10U);
+    EXPECT_EQ(slots[2]->intent.load(), 0U);
+    shm::operate(*slots[2], rules, one, EventKind::reset);
+    trip(2);
+    EXPECT_EQ(world.board.suppressed.load(), 2U) << "of another generation";
+}
+
+TEST_F(MaxOpen, CountsAMemberWithoutABreakerAmongThoseThatStay) {
+    slots[1] = slots[3] = nullptr;
+    trip(0);
+    trip(2);
+    EXPECT_EQ(state_of(*slots[0]), State::open);
+    EXPECT_EQ(state_of(*slots[2]), State::open);
+}
+
+TEST_F(MaxOpen, DoesNotHoldAMemberThatModProxyCouldNotUseAnyway) {
+    trip(0);
+    trip(1);
+    call(*slots[2], rules, one, kFatal, {slots.data(), 2});
+    EXPECT_EQ(state_of(*slots[2]), State::open);
+}
+
+TEST_F(MaxOpen, LetsOnlyOneCallDecideAtATimeAndTheOthersCount) {
+    const Between between("max_open.claimed", [&] { trip(0); });
+    trip(0);
+    EXPECT_TRUE(between.has_happened());
+    EXPECT_EQ(state_of(*slots[0]), State::open);
+    EXPECT_EQ(slots[0]->totals.calls.load(), 2U);
+    EXPECT_EQ(slots[0]->intent.load(), 0U);
+}
+
+TEST_F(MaxOpen, ReleasesOnlyItsOwnIntent) {
+    // The parent takes the first one for dead in the middle of its claim; another claims; the first goes on.
+    std::uint64_t others = 0;
+    const Between between("max_open.applied", [&] {
+        world.child_exited(1001, rules);
+        slots[0]->intent = others = (std::uint64_t{77} << shm::kPidBits) | 1002U;
+    });
+    trip(0);
+    EXPECT_EQ(slots[0]->intent.load(), others);
+}
+
+}  // namespace
+}  // namespace cb::test
