@@ -184,9 +184,10 @@ void set_shape(Slot& slot, const Policy& policy, const Process& process) noexcep
     // Release: who sees the shape (acquire, in weigh) sees the generation that belongs to it, or a later one.
     const std::uint64_t before = slot.shape.exchange(shape, std::memory_order_seq_cst);
     if (before == shape || before == 0) return;
-    // The other kind's words could be taken for this one's (a bucket of generation 0 has the bits of a cell of generation
-    // 1 after 11 hours). Nobody of the old shape writes any more; the CAS below publishes these stores.
-    for (Atomic64& word : slot.window) word.store(0, kRelaxed);
+    // The other kind's words could be taken for this one's (a bucket of generation 0 has the bits of a cell of
+    // generation 1 after 11 hours). Nobody of the old shape writes any more; the CAS below publishes these stores.
+    for (Atomic64& word : slot.window)
+        word.store(0, kRelaxed);
     Event event;
     event.kind = EventKind::reshape;
     apply(slot, event, policy, process);

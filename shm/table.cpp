@@ -97,8 +97,7 @@ Search search(const Segment& segment, const Identity& identity, std::uint64_t ha
 void renew(Slot& slot, bool is_first, const Identity& identity, std::uint64_t epoch, core::Millis now) noexcept {
     if (!is_first) {
         core::Word word;
-        word.generation =
-            (core::generation_of(slot.word.load(std::memory_order_relaxed)) + 1) & core::kGenerationMask;
+        word.generation = (core::generation_of(slot.word.load(std::memory_order_relaxed)) + 1) & core::kGenerationMask;
         slot.word.store(core::pack(word), std::memory_order_relaxed);
         slot.reports.store(word.generation, std::memory_order_relaxed);
         for (Atomic64* counter = &slot.totals.calls; counter != reinterpret_cast<Atomic64*>(&slot.totals + 1);
@@ -245,8 +244,8 @@ void child_exited(const Segment& segment, const Process& parent, std::uint32_t d
 std::uint32_t free_unused(const Segment& segment, std::uint32_t parent_pid) noexcept {
     const std::uint64_t epoch = segment.header->epoch.load(std::memory_order_seq_cst);
     segment.header->freed_epoch.store(epoch, std::memory_order_seq_cst);  // before the look: see register_child
-    // Whoever uses a slot has bound it, which made its epoch at least their own: one that is older than the oldest child
-    // is nobody's.
+    // Whoever uses a slot has bound it, which made its epoch at least their own: one that is older than the oldest
+    // child is nobody's.
     std::uint64_t oldest = epoch;
     for (std::uint32_t i = 0; i < segment.header->columns; ++i) {
         const std::uint64_t word = segment.children[i].load(std::memory_order_seq_cst);

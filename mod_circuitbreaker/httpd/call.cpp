@@ -68,8 +68,8 @@ void finish_call(RequestState& state, core::Outcome outcome) noexcept {
 
 // --- what the backend sends ---
 
-/// At the first byte of a `101` the verdict is due at once: a tunnel may last for hours (DESIGN 4.8). One that mod_proxy
-/// did not ask for becomes no tunnel.
+/// At the first byte of a `101` the verdict is due at once: a tunnel may last for hours (DESIGN 4.8). One that
+/// mod_proxy did not ask for becomes no tunnel.
 bool begins_tunnel(const Call& call, const request_rec* r, apr_bucket_brigade* bb) noexcept {
     const proxy_worker_shared& worker = *call.worker->s;
     const bool may_upgrade = worker.scheme[0] == 'w' || *worker.upgrade != '\0';
@@ -184,6 +184,15 @@ bool may_go_on(const RequestState& state, int rv, core::Outcome outcome, int att
     return state.balancer->s->max_attempts_set != 0 && attempts <= state.balancer->s->max_attempts;
 }
 
+/// A call to a member without a breaker, to which a request has gone on: nothing is watched.
+int run_unwatched(RequestState& state, proxy_worker& worker, char* url) noexcept {
+    clear_notes(state.r);
+    state.is_nested = true;
+    const int rv = proxy.run_scheme_handler(state.r, &worker, state.conf, url, nullptr, 0);
+    state.is_nested = false;
+    return rv;
+}
+
 extern "C" int on_scheme_handler(request_rec* r, proxy_worker* worker, proxy_server_conf* conf, char* url,
                                  const char* proxyhost, apr_port_t proxyport) noexcept {
     RequestState* const state = request_state(r, false);
@@ -199,11 +208,12 @@ extern "C" int on_scheme_handler(request_rec* r, proxy_worker* worker, proxy_ser
         shm::Slot& failed = *state->call.slot;
         proxy_worker* next = nullptr;
         char* next_url = nullptr;
-        if (choose_another(*state, *worker, &next, &next_url) != OK || state->call.breaker == nullptr) return rv;
+        if (choose_another(*state, *worker, &next, &next_url) != OK) return rv;
         failed.totals.failovers.fetch_add(1, std::memory_order_relaxed);
         worker = next;
         url = next_url;
         proxy.initialize_worker(worker, r->server, conf->pool);
+        if (state->call.breaker == nullptr) return run_unwatched(*state, *worker, url);
     }
 }
 
@@ -280,8 +290,8 @@ void register_call_filters() noexcept {
     // Next to the handler: sees what the backend sent before any other filter has touched it.
     response_filter = ap_register_output_filter("CIRCUITBREAKER_RESPONSE", on_response, nullptr,
                                                 static_cast<ap_filter_type>(AP_FTYPE_RESOURCE - 1));
-    // A protocol filter: the response's lines are read past those for content (r->proto_input_filters). Just this type, or
-    // mod_proxy's HTTP_IN, which comes after the headers, would not get its place behind it.
+    // A protocol filter: the response's lines are read past those for content (r->proto_input_filters). Just this type,
+    // or mod_proxy's HTTP_IN, which comes after the headers, would not get its place behind it.
     backend_filter = ap_register_input_filter("CIRCUITBREAKER_BACKEND", on_backend_bytes, nullptr, AP_FTYPE_PROTOCOL);
 }
 

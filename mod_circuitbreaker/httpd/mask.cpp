@@ -8,18 +8,27 @@
 namespace cb::httpd {
 namespace {
 
-/// Could mod_proxy use the member, were it not for us? In a breaker's member IN_ERROR does not last: with
-/// IGNORE_ERRORS it is cleared as soon as mod_proxy looks (ap_proxy_retry_worker).
-bool is_usable(const proxy_worker& worker) noexcept {
-    unsigned barred = PROXY_WORKER_NOT_USABLE_BITMAP;
-    if ((worker.s->status & PROXY_WORKER_IGNORE_ERRORS) != 0) barred &= ~static_cast<unsigned>(PROXY_WORKER_IN_ERROR);
-    return (worker.s->status & barred) == 0;
+/// An error that mod_proxy has marked, and that it would not clear by itself when it looks (ap_proxy_retry_worker): in
+/// a breaker's member it does not last, because of IGNORE_ERRORS; in another one it does until `retry=` has passed.
+bool is_in_error(const proxy_worker_shared& worker) noexcept {
+    return (worker.status & PROXY_WORKER_IN_ERROR) != 0 && (worker.status & PROXY_WORKER_IGNORE_ERRORS) == 0 &&
+           apr_time_now() <= worker.error_time + worker.retry;
+}
+
+/// Flags, but for errors, for which mod_proxy gives the member no request. One that drains gets those of its sessions.
+bool is_barred(const proxy_worker_shared& worker, const proxy_balancer_shared& balancer) noexcept {
+    unsigned barred = PROXY_WORKER_NOT_USABLE_BITMAP & ~static_cast<unsigned>(PROXY_WORKER_IN_ERROR);
+    if (*balancer.sticky == '\0') barred |= PROXY_WORKER_DRAIN;
+    return (worker.status & barred) != 0;
 }
 
 }  // namespace
 
 Mask::Mask(const RequestState& state) noexcept
-    : pool_(state.r->pool), workers_(workers_of(*state.balancer)), count_(state.balancer->workers->nelts) {
+    : pool_(state.r->pool),
+      balancer_(state.balancer->s),
+      workers_(workers_of(*state.balancer)),
+      count_(state.balancer->workers->nelts) {
     for (int i = 0; i < count_; ++i) {
         const proxy_worker* const worker = workers_[i];
         if (worker == nullptr) continue;  // just being added by another thread
@@ -56,12 +65,22 @@ void Mask::hide(const proxy_worker& worker, shm::Refusal refusal) noexcept {
 bool Mask::hides_all_usable() const noexcept {
     if (hidden_ == nullptr) return false;
     bool hides_any_usable = false;
+    bool is_all_in_error = true;  // then forcerecovery makes mod_proxy try those without a breaker
+    bool is_any_recoverable = false;
     for (int i = 0; i < count_; ++i) {
-        if (workers_[i] == nullptr || !is_usable(*workers_[i])) continue;
-        if (!hidden_[i].is_hidden) return false;
-        hides_any_usable = true;
+        if (workers_[i] == nullptr) continue;
+        const proxy_worker_shared& worker = *workers_[i]->s;
+        const bool is_usable = !is_barred(worker, *balancer_) && !is_in_error(worker);
+        if (hidden_[i].is_hidden) {
+            hides_any_usable = hides_any_usable || is_usable;
+        } else if (is_usable) {
+            return false;
+        } else {
+            is_all_in_error = is_all_in_error && (worker.status & PROXY_WORKER_IN_ERROR) != 0;
+            is_any_recoverable = is_any_recoverable || !is_barred(worker, *balancer_);
+        }
     }
-    return hides_any_usable;
+    return hides_any_usable && !(balancer_->forcerecovery != 0 && is_all_in_error && is_any_recoverable);
 }
 
 proxy_balancer* Mask::apply(proxy_balancer& view) const noexcept {

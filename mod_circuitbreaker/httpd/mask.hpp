@@ -35,6 +35,7 @@ class Mask {
     void hide_at(int i, shm::Refusal refusal) noexcept;
 
     apr_pool_t* pool_;
+    const proxy_balancer_shared* balancer_;
     proxy_worker** workers_;
     int count_;
     Hidden* hidden_ = nullptr;  // [count_], once something is hidden

@@ -90,12 +90,25 @@ struct Member {
 
 }  // namespace
 
+void PolicyReader::read_sections_of(const server_rec* server) noexcept {
+    if (server == server_) return;
+    sections_ = sections_of(pool_, server);
+    server_ = server;
+}
+
+bool PolicyReader::may_have_breakers(const server_rec* server) noexcept {
+    read_sections_of(server);
+    bool is_any = server_settings(server).policy.mode != core::Mode::off;
+    for (int i = 0; i < sections_->nelts; ++i) {
+        const Settings& settings = APR_ARRAY_IDX(sections_, i, const Section).settings();
+        is_any = is_any || (settings.has(Directive::mode) && settings.policy.mode != core::Mode::off);
+    }
+    return is_any;
+}
+
 Settings PolicyReader::settings_of(const server_rec* server, const proxy_balancer* balancer,
                                    const proxy_worker& worker) noexcept {
-    if (server != server_) {
-        sections_ = httpd::sections_of(pool_, server);
-        server_ = server;
-    }
+    read_sections_of(server);
     Settings settings = server_settings(server);
     if (sections_->nelts == 0) return settings;
     const Member member(pool_, balancer, worker);

@@ -21,7 +21,12 @@ class PolicyReader {
     [[nodiscard]] Settings settings_of(const server_rec* server, const proxy_balancer* balancer,
                                        const proxy_worker& worker) noexcept;
 
+    /// Whether any member of this server, one that may be added at run time included, could have a breaker.
+    [[nodiscard]] bool may_have_breakers(const server_rec* server) noexcept;
+
   private:
+    void read_sections_of(const server_rec* server) noexcept;
+
     apr_pool_t* pool_;
     const server_rec* server_ = nullptr;
     apr_array_header_t* sections_ = nullptr;
@@ -30,24 +35,40 @@ class PolicyReader {
 /// False for workers that can have no breaker of their own: the generic one, and those with `$` in their host.
 [[nodiscard]] bool can_have_breaker(const proxy_worker& worker) noexcept;
 
-/// Calls `visit(server, balancer or nullptr, worker)` once for every member, at the server that defines it. What a
-/// virtual host inherits is not visited again.
+/// Calls `visit(server, balancer)` once for every balancer, at the server that defines its members. A virtual host that
+/// inherits it has a copy with the same array of members, which is not visited again.
+template <class Visit>
+void for_each_balancer(server_rec* main_server, Visit visit) noexcept {
+    const proxy_server_conf* const base = proxy_conf(main_server);
+    const auto* const inherited = reinterpret_cast<const proxy_balancer*>(base->balancers->elts);
+    for (server_rec* s = main_server; s != nullptr; s = s->next) {
+        const proxy_server_conf* const conf = proxy_conf(s);
+        if (s != main_server && conf == base) continue;
+        auto* const balancers = reinterpret_cast<proxy_balancer*>(conf->balancers->elts);
+        int at = 0;  // where the last one was found: those that the virtual host names itself come last (merge_balancers)
+        for (int b = 0; b < conf->balancers->nelts; ++b) {
+            bool is_inherited = false;
+            for (int n = 0; s != main_server && !is_inherited && n < base->balancers->nelts; ++n) {
+                at = at + 1 < base->balancers->nelts && n + b > 0 ? at + 1 : 0;
+                is_inherited = inherited[at].workers == balancers[b].workers;
+            }
+            if (!is_inherited) visit(s, balancers[b]);
+        }
+    }
+}
+
+/// Calls `visit(server, balancer or nullptr, worker)` once for every member, at the server that defines it.
 template <class Visit>
 void for_each_member(server_rec* main_server, Visit visit) noexcept {
+    for_each_balancer(main_server, [&](server_rec* s, proxy_balancer& balancer) noexcept {
+        for (int i = 0; i < balancer.workers->nelts; ++i)
+            visit(s, &balancer, *workers_of(balancer)[i]);
+    });
     const proxy_server_conf* const base = proxy_conf(main_server);
     for (server_rec* s = main_server; s != nullptr; s = s->next) {
         const proxy_server_conf* const conf = proxy_conf(s);
         if (s != main_server && conf == base) continue;
-        // A virtual host's arrays begin with copies of what it inherits, in the same order (merge_proxy_config).
-        auto* const balancers = reinterpret_cast<proxy_balancer*>(conf->balancers->elts);
-        for (int b = 0; b < conf->balancers->nelts; ++b) {
-            const bool is_inherited =
-                s != main_server && b < base->balancers->nelts &&
-                reinterpret_cast<const proxy_balancer*>(base->balancers->elts)[b].workers == balancers[b].workers;
-            for (int i = 0; !is_inherited && i < balancers[b].workers->nelts; ++i) {
-                visit(s, &balancers[b], *workers_of(balancers[b])[i]);
-            }
-        }
+        // A virtual host's workers begin with copies of what it inherits, in the same order (merge_proxy_config).
         auto* const workers = reinterpret_cast<proxy_worker*>(conf->workers->elts);
         for (int w = 0; w < conf->workers->nelts; ++w) {
             const bool is_inherited = s != main_server && w < base->workers->nelts &&

@@ -93,14 +93,14 @@ std::uint64_t vhost_hash(server_rec* main_server, const server_rec* server) noex
 
 std::uint32_t count_members(apr_pool_t* ptemp, server_rec* main_server) noexcept {
     std::uint32_t count = 0;
-    const proxy_balancer* last = nullptr;
     PolicyReader policies(ptemp);
     for_each_member(main_server, [&](server_rec* s, proxy_balancer* balancer, proxy_worker& worker) noexcept {
         if (!can_have_breaker(worker)) return;
-        if (policies.settings_of(s, balancer, worker).policy.mode == core::Mode::off) return;
-        ++count;
-        if (balancer != nullptr && balancer != last) count += static_cast<std::uint32_t>(balancer->growth);
-        last = balancer;
+        if (policies.settings_of(s, balancer, worker).policy.mode != core::Mode::off) ++count;
+    });
+    // A balancer may have none now, and all of them later.
+    for_each_balancer(main_server, [&](server_rec* s, proxy_balancer& balancer) noexcept {
+        if (policies.may_have_breakers(s)) count += static_cast<std::uint32_t>(balancer.growth);
     });
     return count;
 }
@@ -109,8 +109,9 @@ Registry* Registry::build(apr_pool_t* pconf, apr_pool_t* ptemp, server_rec* main
                           std::uint64_t epoch, std::uint32_t& without) noexcept {
     auto* const registry = new (apr_pcalloc(pconf, sizeof(Registry))) Registry();
     std::uint32_t members = 0;
-    for_each_member(main_server, [&](server_rec*, proxy_balancer* balancer, proxy_worker&) noexcept {
-        members += 1 + (balancer != nullptr ? static_cast<std::uint32_t>(balancer->growth) : 0);
+    for_each_member(main_server, [&](server_rec*, proxy_balancer*, proxy_worker&) noexcept { ++members; });
+    for_each_balancer(main_server, [&](server_rec*, proxy_balancer& balancer) noexcept {
+        members += static_cast<std::uint32_t>(balancer.growth);
     });
     registry->size_ = 16;
     while (registry->size_ < 4 * members)

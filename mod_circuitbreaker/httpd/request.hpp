@@ -25,7 +25,7 @@ struct Call {
     core::Millis headers_at = 0;
     apr_status_t read_status = APR_SUCCESS;  // how reading from the backend ended, before there was an answer
     int status = 0;
-    bool is_http = false;  // create_req tells "sent", the backend filter "bytes came"
+    bool is_http = false;         // create_req tells "sent", the backend filter "bytes came"
     bool has_connection = false;  // HTTP: one of the pool is ours, new or kept; it is connected next
     bool is_new_connection = false;
     bool is_sent = false;

@@ -48,12 +48,17 @@ void note_tried(RequestState& state, proxy_worker* worker) noexcept {
     state.tried[state.tried_count++] = worker;
 }
 
+/// Nobody is left. After a call that failed the answer is that call's, and no refusal.
+int give_up(const RequestState& state, const Mask& mask) noexcept {
+    return state.tried_count > 0 ? HTTP_SERVICE_UNAVAILABLE : refuse(state.r, mask);
+}
+
 /// Lets mod_proxy choose until a permit could be taken. Each round has one member less, so it ends.
 int choose(RequestState& state, Mask& mask, proxy_worker** worker, proxy_balancer** balancer, char** url) noexcept {
     for (;;) {
         if (mask.hides_all_usable()) {
             *worker = nullptr;
-            return refuse(state.r, mask);
+            return give_up(state, mask);
         }
         proxy_balancer view = *state.balancer;
         *balancer = mask.is_empty() ? state.balancer : mask.apply(view);
@@ -64,7 +69,7 @@ int choose(RequestState& state, Mask& mask, proxy_worker** worker, proxy_balance
         *balancer = state.balancer;
         if (rv != OK || *worker == nullptr) {
             // nofailover: the session's own member is out, and nothing else will do.
-            if (rv == HTTP_SERVICE_UNAVAILABLE && !mask.is_empty()) return refuse(state.r, mask);
+            if (rv == HTTP_SERVICE_UNAVAILABLE && !mask.is_empty()) return give_up(state, mask);
             return rv;
         }
         const shm::Refusal refusal = take_permit(state, **worker);
@@ -148,7 +153,6 @@ int choose_another(RequestState& state, proxy_worker& failed, proxy_worker** wor
     proxy_balancer* balancer = state.balancer;
     sync(balancer, state.r, state.conf);
     Mask mask(state);
-    if (mask.hides_all_usable()) return HTTP_SERVICE_UNAVAILABLE;
     return choose(state, mask, worker, &balancer, url);
 }
 

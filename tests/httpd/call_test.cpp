@@ -18,8 +18,8 @@ HttpdOptions one_child(HttpdOptions options) {
     return options;
 }
 
-/// Answers every upload, but the one that has `bad` in its path: there it reads the head only and resets the connection,
-/// as a server does whose idle time ran out when the request was already on its way.
+/// Answers every upload, but the one that has `bad` in its path: there it reads the head only and resets the
+/// connection, as a server does whose idle time ran out when the request was already on its way.
 class UploadServer {
   public:
     UploadServer() : server_([this](Connection& connection) { serve(connection); }) {}
@@ -69,7 +69,8 @@ TEST_P(Call, ThatRunsIntoTheKeepAliveRaceNeverTripsAMember) {
     httpd.start();
     app.answer([](const Request& r) { return r.nth_on_connection > 1 ? Reply::nothing(Ending::fin) : Reply::ok(); });
     unsigned lost = 0;
-    for (int i = 0; i < 40; ++i) lost += get(httpd.url("/app/x")).status != 200 ? 1U : 0U;
+    for (int i = 0; i < 40; ++i)
+        lost += get(httpd.url("/app/x")).status != 200 ? 1U : 0U;
     EXPECT_GE(lost, 5U) << "or this test proves nothing";
     const BreakerBlock block = BreakerPage(httpd).member(app);
     EXPECT_EQ(block.at("State"), "closed");
@@ -184,9 +185,9 @@ TEST_P(Call, ToAServerThatCannotBeReachedIsAConnectFailure) {
     const SilentPort silent;
     const std::string unreachable = "http://127.0.0.1:" + std::to_string(silent.number());
     const std::string tls = "https://127.0.0.1:" + std::to_string(no_tls.port());
-    HttpdOptions options = site(counting_policy, "SSLProxyEngine On\nProxyPass /refusing " + refusing.member() +
-                                                     "\nProxyPass /silent " + unreachable +
-                                                     " connectiontimeout=200ms\nProxyPass /tls " + tls + "\n");
+    HttpdOptions options =
+        site(counting_policy, "SSLProxyEngine On\nProxyPass /refusing " + refusing.member() + "\nProxyPass /silent " +
+                                  unreachable + " connectiontimeout=200ms\nProxyPass /tls " + tls + "\n");
     options.add_modules = {"socache_shmcb", "ssl"};
     Httpd httpd(options);
     httpd.start();
@@ -236,7 +237,8 @@ TEST_P(ThreadedCall, ThatFindsTheMembersPoolExhaustedIsLocalAndNeverTripsIt) {
 
     // Connections that come back at the very moment the patience for one is over change nothing.
     app.answer(Reply::ok().after(11ms));
-    const LoadResult result = load(httpd.url("/app/x"), {.threads = 6, .requests_per_thread = 50, .keep_connections = false});
+    const LoadResult result =
+        load(httpd.url("/app/x"), {.threads = 6, .requests_per_thread = 50, .keep_connections = false});
     EXPECT_GT(result.with_status(503), 0U) << result.describe();
     const BreakerBlock block = BreakerPage(httpd).member(app);
     EXPECT_EQ(block.number("Outcome-local"), 5U + result.with_status(503));
@@ -248,9 +250,11 @@ TEST_P(ThreadedCall, ThatFindsTheMembersPoolExhaustedIsLocalAndNeverTripsIt) {
 TEST_P(ThreadedCall, ThatCannotConnectIsAConnectFailureHoweverFullThePoolIs) {
     const SilentPort silent;
     const std::string member = "http://127.0.0.1:" + std::to_string(silent.number());
-    Httpd httpd(one_child(site(counting_policy, "ProxyPass /app " + member + " max=1 acquire=60 connectiontimeout=100ms\n")));
+    Httpd httpd(
+        one_child(site(counting_policy, "ProxyPass /app " + member + " max=1 acquire=60 connectiontimeout=100ms\n")));
     httpd.start();
-    const LoadResult result = load(httpd.url("/app/x"), {.threads = 3, .requests_per_thread = 6, .keep_connections = false});
+    const LoadResult result =
+        load(httpd.url("/app/x"), {.threads = 3, .requests_per_thread = 6, .keep_connections = false});
     EXPECT_TRUE(result.all(503)) << result.describe();
     const BreakerBlock block = BreakerPage(httpd).member(member);
     const std::size_t attempts = httpd.error_lines_with("AH00957").size() + httpd.error_lines_with("AH01114").size();

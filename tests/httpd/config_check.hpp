@@ -29,8 +29,8 @@ class ConfigCheck {
         return httpd_.config_test();
     }
 
-    /// Exit status 1 and a message with the file, the line of `at` (of the last of `lines`, by default), all of `parts`,
-    /// and nothing started.
+    /// Exit status 1 and a message with the file, the line of `at` (of the last of `lines`, by default), all of
+    /// `parts`, and nothing started.
     void expect_refused(const std::string& lines, const std::vector<std::string>& parts, std::string at = "") {
         const CommandResult result = check(lines);
         if (at.empty()) at = lines.substr(lines.rfind('\n') + 1);
@@ -38,7 +38,8 @@ class ConfigCheck {
         EXPECT_EQ(result.exit_status, 1) << result.output;
         EXPECT_NE(result.output.find(file()), std::string::npos) << "the file is missing: " << result.output;
         expect_part(result.output, "line " + std::to_string(line_of(at)));
-        for (const std::string& part : parts) expect_part(result.output, part);
+        for (const std::string& part : parts)
+            expect_part(result.output, part);
         EXPECT_TRUE(nothing_started());
     }
 
@@ -59,7 +60,8 @@ class ConfigCheck {
         EXPECT_EQ(warnings_in(result.output), 1U) << result.output;
         expect_part(result.output, file());
         expect_part(result.output, "line " + std::to_string(line_of(at)));
-        for (const std::string& part : parts) expect_part(result.output, part);
+        for (const std::string& part : parts)
+            expect_part(result.output, part);
     }
 
     [[nodiscard]] static unsigned warnings_in(const std::string& output) {

@@ -1,5 +1,5 @@
-// Where directives may stand, and what `httpd -t` says when they stand somewhere else, have no value, too many words, or
-// apply to nobody (CASES 28, DESIGN 4.9 and 5).
+// Where directives may stand, and what `httpd -t` says when they stand somewhere else, have no value, too many words,
+// or apply to nobody (CASES 28, DESIGN 4.9 and 5).
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -45,11 +45,11 @@ INSTANTIATE_TEST_SUITE_P(
         Usage{"FailureRate", "CircuitBreakerFailureRate", "30%", "50 %", "from 1 to 100", false},
         Usage{"ConsecutiveFailures", "CircuitBreakerConsecutiveFailures", "7", "5 6", "from 1 to 1023", false},
         Usage{"SlowCall", "CircuitBreakerSlowCall", "2s rate=50", "2s rate=50 rate=60", "from 1ms to 24h", false},
-        Usage{"OpenTime", "CircuitBreakerOpenTime", "10s max=1min", "1s max=2s factor=2 jitter=0 x", "from 100ms to 24h",
-              false},
+        Usage{"OpenTime", "CircuitBreakerOpenTime", "10s max=1min", "1s max=2s factor=2 jitter=0 x",
+              "from 100ms to 24h", false},
         Usage{"MaxOpen", "CircuitBreakerMaxOpen", "50%", "50 60", "from 1 to 100", false},
-        Usage{"Probes", "CircuitBreakerProbes", "5 tolerate=1", "5 concurrent=1 tolerate=1 successes=1 x", "from 1 to 63",
-              false},
+        Usage{"Probes", "CircuitBreakerProbes", "5 tolerate=1", "5 concurrent=1 tolerate=1 successes=1 x",
+              "from 1 to 63", false},
         Usage{"RampUp", "CircuitBreakerRampUp", "60s from=5", "60s from=5 to=50", "from 100ms to 24h", false},
         Usage{"Settle", "CircuitBreakerSettle", "5s", "5s 6s", "from 0s to 24h", true},
         Usage{"RetryAfter", "CircuitBreakerRetryAfter", "Off", "On Off", "On or Off", true}),
@@ -73,8 +73,8 @@ TEST_P(EachDirective, MayStandWhereAMembersPolicyIsMade) {
     ConfigCheck check(members);
     const std::filesystem::path included = check.httpd().root() / "included.conf";
     std::ofstream(included) << line() << "\n";
-    std::string lines = line() + "\n<VirtualHost *:81>\n" + line() + "\n</VirtualHost>\n<IfModule proxy_module>\n" + line() +
-                        "\n</IfModule>\nInclude \"" + included.string() + "\"\n";
+    std::string lines = line() + "\n<VirtualHost *:81>\n" + line() + "\n</VirtualHost>\n<IfModule proxy_module>\n" +
+                        line() + "\n</IfModule>\nInclude \"" + included.string() + "\"\n";
     for (const char* section : {"balancer://app", "http://127.0.0.1:9001", "*"}) {
         const std::string begin = "<Proxy \"" + std::string(section) + "\">\n";
         lines += begin + line() + "\n</Proxy>\n" + begin + "<IfModule proxy_module>\n" + line() +
@@ -122,8 +122,13 @@ TEST(Htaccess, MayHoldNoDirectiveOfOurs) {
 TEST(Section, ThatAppliesToNoMemberIsWarnedOfWithFileAndLine) {
     ConfigCheck check(members);
     const std::vector<std::string> nobodys{
-        "<Proxy balancer://ap>", "<Proxy balancer://apps>", "<Proxy http://127.0.0.1:900>", "<Proxy http://127.0.0.1:90011>",
-        "<Proxy http://127.0.0.1:9001/path>", "<Proxy https://127.0.0.1:9001>", "<Proxy ftp:*>",
+        "<Proxy balancer://ap>",
+        "<Proxy balancer://apps>",
+        "<Proxy http://127.0.0.1:900>",
+        "<Proxy http://127.0.0.1:90011>",
+        "<Proxy http://127.0.0.1:9001/path>",
+        "<Proxy https://127.0.0.1:9001>",
+        "<Proxy ftp:*>",
         "<Proxy \"unix:/nowhere|http://127.0.0.1:9001\">",
     };
     for (const std::string& section : nobodys) {
@@ -135,14 +140,16 @@ TEST(Section, ThatAppliesToNoMemberIsWarnedOfWithFileAndLine) {
 
 TEST(Section, ThatAppliesOrHoldsNothingOfOursIsNotWarnedOf) {
     ConfigCheck check(members);
-    for (const char* name : {"balancer://app", "BALANCER://APP/", "http://127.0.0.1:9001", "HTTP://127.0.0.1:9002/", "*",
-                             "balancer://*", "http://127.0.0.1:900[12]"}) {
+    for (const char* name : {"balancer://app", "BALANCER://APP/", "http://127.0.0.1:9001", "HTTP://127.0.0.1:9002/",
+                             "*", "balancer://*", "http://127.0.0.1:900[12]"}) {
         check.expect_accepted("<Proxy \"" + std::string(name) + "\">\nCircuitBreaker On\n</Proxy>");
     }
     check.expect_accepted("<Proxy http://nobody.example:1>\nProxyAddHeaders Off\n</Proxy>");
     check.expect_accepted("<Proxy http://127.0.0.1:9003 enablereuse=on>\nCircuitBreaker On\n</Proxy>");
-    check.expect_accepted("ProxyPass /p http://127.0.0.1:9004/p\n<Proxy http://127.0.0.1:9004/p>\nCircuitBreaker On\n</Proxy>");
-    check.expect_accepted("ProxyPass /s \"unix:/run/s|http://s\"\n<Proxy \"unix:/run/s|http://s\">\nCircuitBreaker On\n</Proxy>");
+    check.expect_accepted(
+        "ProxyPass /p http://127.0.0.1:9004/p\n<Proxy http://127.0.0.1:9004/p>\nCircuitBreaker On\n</Proxy>");
+    check.expect_accepted(
+        "ProxyPass /s \"unix:/run/s|http://s\"\n<Proxy \"unix:/run/s|http://s\">\nCircuitBreaker On\n</Proxy>");
     check.expect_accepted("ProxyPass /s http://s.example:80\n<Proxy http://s.example>\nCircuitBreaker On\n</Proxy>");
 }
 
@@ -152,10 +159,10 @@ TEST(Section, OfAVirtualHostForAMemberThatItOnlyInheritsIsWarnedOf) {
     // One breaker, at the server that defines the balancer: this section would change nothing.
     check.expect_warned("<VirtualHost *:81>\n" + section + "</VirtualHost>", "<Proxy balancer://app>",
                         {"applies to no member"});
-    check.expect_accepted("<VirtualHost *:81>\n" + section +
-                          "<Proxy balancer://app>\nBalancerMember http://127.0.0.1:9005\n</Proxy>\nProxyPassInherit Off\n" +
-                          "BalancerInherit Off\n" +
-                          "ProxyPass / balancer://app/\n</VirtualHost>");
+    check.expect_accepted(
+        "<VirtualHost *:81>\n" + section +
+        "<Proxy balancer://app>\nBalancerMember http://127.0.0.1:9005\n</Proxy>\nProxyPassInherit Off\n" +
+        "BalancerInherit Off\n" + "ProxyPass / balancer://app/\n</VirtualHost>");
 }
 
 TEST(Member, WhoseHostIsNotKnownBeforeTheRequestIsWarnedOf) {
@@ -171,7 +178,8 @@ TEST(Member, WhoseHostIsNotKnownBeforeTheRequestIsWarnedOf) {
 }
 
 TEST(Warnings, StandInTheErrorLogAfterARestartAndOnlyOnceAtAStart) {
-    Httpd httpd({.config = std::string("<Proxy balancer://nobody>\nCircuitBreaker On\n</Proxy>\n") + status_location + members});
+    Httpd httpd({.config = std::string("<Proxy balancer://nobody>\nCircuitBreaker On\n</Proxy>\n") + status_location +
+                           members});
     httpd.start();
     const auto said = [](const std::string& text) {
         const std::size_t first = text.find("applies to no member");

@@ -1,5 +1,5 @@
-// Values of the directives, as `httpd -t` judges them (CASES 28): what is wrong is refused with file, line, directive, value
-// and the allowed range; what is right passes.
+// Values of the directives, as `httpd -t` judges them (CASES 28): what is wrong is refused with file, line, directive,
+// value and the allowed range; what is right passes.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -102,11 +102,8 @@ INSTANTIATE_TEST_SUITE_P(
                     "30s ",
                     {"maximum=60s", "60s", "=60s", "max", "max 60s"},
                     "max=DURATION, factor=NUMBER"},
-        WrongValues{"MaxOpen",
-                    "CircuitBreakerMaxOpen",
-                    "",
-                    {"0", "101", "-1", "Off", "50.5%", "half"},
-                    "from 1 to 100"},
+        WrongValues{
+            "MaxOpen", "CircuitBreakerMaxOpen", "", {"0", "101", "-1", "Off", "50.5%", "half"}, "from 1 to 100"},
         WrongValues{"Probes", "CircuitBreakerProbes", "", {"0", "64", "-1", "Off", "3x"}, "from 1 to 63"},
         WrongValues{"ProbesConcurrent",
                     "CircuitBreakerProbes",
@@ -137,7 +134,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(RightValue, OfEveryDirectivePassesToTheEndsOfItsRange) {
     ConfigCheck check(members);
-    const std::vector<std::vector<std::string>> lines{  // a directive, then its values
+    const std::vector<std::vector<std::string>> lines{
+        // a directive, then its values
         {"CircuitBreaker ", "Off", "Observe", "on", "ON", "On"},
         {"CircuitBreakerWindow ", "1s", "24h", "1440min", "1000ms", "86400S", "1calls", "4096CALLS", "10s"},
         {"CircuitBreakerMinimumCalls ", "1", "1000000", "020"},
@@ -156,7 +154,8 @@ TEST(RightValue, OfEveryDirectivePassesToTheEndsOfItsRange) {
     };
     for (const std::vector<std::string>& each : lines) {
         std::string all;  // the last one stays
-        for (std::size_t i = 1; i < each.size(); ++i) all += each[0] + each[i] + "\n";
+        for (std::size_t i = 1; i < each.size(); ++i)
+            all += each[0] + each[i] + "\n";
         check.expect_accepted(all);
     }
 }
@@ -172,7 +171,8 @@ TEST(Contradiction, WithinADirectiveIsRefusedWhereItStands) {
 TEST(Contradiction, OfMoreCallsNeededThanTheWindowHoldsIsRefusedWithBothLines) {
     ConfigCheck check(members);
     const std::string both = "CircuitBreaker On\nCircuitBreakerWindow 10calls\nCircuitBreakerMinimumCalls 11";
-    check.expect_refused(both, {"CircuitBreakerMinimumCalls 11", "CircuitBreakerWindow 10calls", "http://127.0.0.1:9001"});
+    check.expect_refused(both,
+                         {"CircuitBreakerMinimumCalls 11", "CircuitBreakerWindow 10calls", "http://127.0.0.1:9001"});
     check.expect_refused(both, {}, "CircuitBreakerWindow 10calls");
     check.expect_refused("CircuitBreaker On\nCircuitBreakerWindow 19calls",
                          {"CircuitBreakerMinimumCalls", "20", "CircuitBreakerWindow 19calls"});

@@ -1,5 +1,5 @@
-// Processes that are killed, and restarts in number (CASES 24 and 25): no slot, no place and no count is lost with a child,
-// nothing is left behind by a server, and nothing grows.
+// Processes that are killed, and restarts in number (CASES 24 and 25): no slot, no place and no count is lost with a
+// child, nothing is left behind by a server, and nothing grows.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +23,8 @@ class Killed : public TrafficTest {
         return options;
     }
 
-    /// Kills all children but a few, one at a time under that load, and returns how many. All are buried when it returns.
+    /// Kills all children but a few, one at a time under that load, and returns how many. All are buried when it
+    /// returns.
     static unsigned kill_under(const BackgroundLoad& load, const Httpd& httpd, unsigned survivors) {
         const std::vector<pid_t> children = httpd.children();
         EXPECT_GT(children.size(), survivors);
@@ -39,8 +40,8 @@ class Killed : public TrafficTest {
     }
     static void expect_burial_of(const std::vector<pid_t>& killed) {
         EXPECT_TRUE(wait_until(
-            [&] { return std::ranges::none_of(killed, [](pid_t pid) { return process_info(pid).has_value(); }); }, patience,
-            "the parent to bury its children"));
+            [&] { return std::ranges::none_of(killed, [](pid_t pid) { return process_info(pid).has_value(); }); },
+            patience, "the parent to bury its children"));
     }
 
     /// The children that have a connection to the backend.
@@ -71,7 +72,8 @@ class Killed : public TrafficTest {
     static std::uint64_t sum(const Httpd& httpd, const std::string& key) {
         std::uint64_t total = 0;
         const BreakerPage page(httpd);
-        for (const BreakerBlock& block : page.members()) total += block.number(key);
+        for (const BreakerBlock& block : page.members())
+            total += block.number(key);
         return total;
     }
 
@@ -96,7 +98,8 @@ TEST_P(Killed, ChildrenUnderLoadLoseNoPlaceAndNoCountButTheirLast) {
     for (const Backend* backend : {&one_, &two_}) {
         EXPECT_TRUE(wait_for_no_permits(httpd, *backend));
         EXPECT_EQ(BreakerPage(httpd).member(*backend).at("State"), "closed");
-        EXPECT_EQ(BreakerPage(httpd).member(*backend).number("Verdict-failure"), 0U) << "a death is no failure of the member";
+        EXPECT_EQ(BreakerPage(httpd).member(*backend).number("Verdict-failure"), 0U)
+            << "a death is no failure of the member";
     }
     // A killed child takes along, at most, the calls that it was just making.
     const std::uint64_t calls = sum(httpd, "Calls");
@@ -109,7 +112,7 @@ TEST_P(Killed, ChildrenWithProbesGiveTheirSlotsBackAsNeutral) {
     Httpd httpd(many_children(site(quick_policy + std::string("CircuitBreakerOpenTime 100ms jitter=0\n"
                                                               "CircuitBreakerProbes 16 concurrent=16\n"),
                                    plain_worker(one_, "disablereuse=on")),  // no idle connections
-                              28, 1));
+                              28, 2));
     httpd.start();
     ASSERT_TRUE(httpd.wait_for_children(28));
     one_.answer_next(3, Reply::status(503));
@@ -118,14 +121,18 @@ TEST_P(Killed, ChildrenWithProbesGiveTheirSlotsBackAsNeutral) {
     const auto probe_and_die = [&](unsigned count) {
         EXPECT_TRUE(wait_for_end_of_open_time(httpd, one_));
         one_.hold();
-        for (unsigned i = 0; i < count; ++i) probes.push_back(get_later(httpd.url("/app/")));
+        for (unsigned i = 0; i < count; ++i)
+            probes.push_back(get_later(httpd.url("/app/")));
         ASSERT_TRUE(one_.wait_for_concurrent(count)) << httpd.describe();
         EXPECT_EQ(BreakerPage(httpd).member(one_).number("Probes-in-flight"), count);
         const std::vector<pid_t> holders = callers_of(httpd, one_);
-        EXPECT_EQ(holders.size(), count);
-        for (const pid_t child : holders) EXPECT_TRUE(httpd.kill_child(child));
+        EXPECT_GE(holders.size(), count / 2);  // up to two threads each
+        EXPECT_LE(holders.size(), count);
+        for (const pid_t child : holders)
+            EXPECT_TRUE(httpd.kill_child(child));
         expect_burial_of(holders);
-        for (auto& probe : probes) EXPECT_NE(probe.get().code, CURLE_OK);
+        for (auto& probe : probes)
+            EXPECT_NE(probe.get().code, CURLE_OK);
         probes.clear();
         one_.release();
         EXPECT_TRUE(one_.wait_until_quiet());
@@ -139,7 +146,8 @@ TEST_P(Killed, ChildrenWithProbesGiveTheirSlotsBackAsNeutral) {
     probe_and_die(9);
     EXPECT_EQ(BreakerPage(httpd).member(one_).at("State"), "half-open");
     EXPECT_EQ(BreakerPage(httpd).member(one_).number("Probes"), 24U);
-    for (int i = 0; i < 16; ++i) EXPECT_EQ(get(httpd.url("/app/")).status, 200) << i << httpd.describe();
+    for (int i = 0; i < 16; ++i)
+        EXPECT_EQ(get(httpd.url("/app/")).status, 200) << i << httpd.describe();
     EXPECT_EQ(BreakerPage(httpd).member(one_).at("State"), "closed");
 }
 
@@ -172,47 +180,48 @@ TEST_P(Killed, ChildrenUnderAFailingLoadNeverBreakTheCapOfProbes) {
         patience, "it to recover"));
 }
 
-/// Shared memory, semaphores and message queues of this machine, and files of shared memory.
-std::string shared_things() {
-    std::string text;
-    for (const char* table : {"shm", "sem", "msg"}) text += read_file("/proc/sysvipc/" + std::string(table));
+/// The files in /dev/shm that a process has mapped. (mod_slotmem_shm has some; ours is to have no name.)
+std::set<std::string> named_memory_of(pid_t pid) {
     std::set<std::string> files;
-    for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) files.insert(entry.path().filename().string());
-    for (const std::string& file : files) text += file + "\n";
+    std::istringstream lines(read_file("/proc/" + std::to_string(pid) + "/maps"));
+    for (std::string line; std::getline(lines, line);) {
+        const std::size_t at = line.find("/dev/shm/");
+        if (at != std::string::npos && !line.ends_with("(deleted)")) files.insert(line.substr(at));
+    }
+    return files;
+}
+
+/// Shared memory, semaphores and message queues of System V on this machine.
+std::string system_v() {
+    std::string text;
+    for (const char* table : {"shm", "sem", "msg"})
+        text += read_file("/proc/sysvipc/" + std::string(table));
     return text;
 }
 
-/// Of these, what another program has cannot be told from httpd's: only lines that came with it and stayed count.
-std::vector<std::string> new_lines(const std::string& before, const std::string& after) {
-    std::vector<std::string> lines;
-    std::istringstream stream(after);
-    for (std::string line; std::getline(stream, line);) {
-        if (before.find(line.substr(0, 22)) == std::string::npos) lines.push_back(line);
-    }
-    return lines;
-}
-
 TEST_P(Killed, ServerStartsCleanAndNothingOfItStays) {
-    Httpd httpd(site(quick_policy + std::string(long_open), balancer_of(member_line(one_) + member_line(two_))));
-    const auto left_by = [&httpd](bool with_module) {
-        httpd.options().circuitbreaker = with_module;
-        std::string lines = httpd.options().config;
-        httpd.set_config(with_module ? lines : "ProxyPass / http://127.0.0.1:9/\n");
-        const std::string before = shared_things();
-        httpd.start();
-        httpd.kill_all();
-        const std::size_t count = new_lines(before, shared_things()).size();
-        httpd.set_config(lines);
-        return count;
-    };
-    const std::size_t without = left_by(false);  // httpd's own mutexes, where it keeps them in SysV semaphores
-    EXPECT_LE(left_by(true), without + 3) << "a balancer brings a mutex of mod_proxy_balancer";
+    const std::string two_members = balancer_of(member_line(one_) + member_line(two_));
+    Httpd httpd(site(quick_policy + std::string(long_open), two_members));
+    const std::string config = httpd.options().config;
+    httpd.options().circuitbreaker = false;
+    httpd.set_config(two_members);
+    const std::string before = system_v();
+    httpd.start();
+    std::set<std::string> files = named_memory_of(httpd.parent());
+    const auto lines_without = std::ranges::count(system_v(), '\n');
+    EXPECT_EQ(httpd.stop(), 0);
+    EXPECT_EQ(system_v(), before) << "somebody else uses it: this test can't tell";
+    httpd.options().circuitbreaker = true;
+    httpd.set_config(config);
 
     httpd.start();
-    EXPECT_EQ(get(httpd.url("/app/")).status, 200);
+    EXPECT_EQ(named_memory_of(httpd.parent()).size(), files.size()) << "it has none with a name";
+    EXPECT_EQ(std::ranges::count(system_v(), '\n'), lines_without);
+    files.merge(named_memory_of(httpd.parent()));
     one_.answer(Reply::status(503));
     two_.answer(Reply::status(503));
-    for (int i = 0; i < 6; ++i) (void)get(httpd.url("/app/"));
+    for (int i = 0; i < 6; ++i)
+        (void)get(httpd.url("/app/"));
     EXPECT_EQ(BreakerPage(httpd).member(one_).at("State"), "open");
     httpd.kill_all();
     for (const auto& entry : std::filesystem::recursive_directory_iterator(httpd.root() / "run")) {
@@ -223,9 +232,14 @@ TEST_P(Killed, ServerStartsCleanAndNothingOfItStays) {
     EXPECT_EQ(block.at("State"), "closed");
     EXPECT_EQ(block.number("Calls"), 0U);
     EXPECT_EQ(block.number("In-flight"), 0U);
+    files.merge(named_memory_of(httpd.parent()));
+    EXPECT_FALSE(files.empty());
     EXPECT_EQ(httpd.stop(), 0);
     EXPECT_TRUE(httpd.left_behind().empty());
     EXPECT_TRUE(std::filesystem::is_empty(httpd.root() / "run"));
+    for (const std::string& file : files)
+        EXPECT_FALSE(std::filesystem::exists(file)) << file;
+    EXPECT_EQ(std::ranges::count(system_v(), '\n'), std::ranges::count(before, '\n'));
 }
 
 /// Mappings of a process: all of them, and those of shared memory without a name.
@@ -251,21 +265,26 @@ Mappings mappings_of(pid_t pid) {
     return mappings;
 }
 
-TEST_P(Killed, OrNotThirtyGracefulRestartsLeaveTheParentAsLargeAsItWas) {
+class GracefulRestarts : public Killed {};
+
+INSTANTIATE_TEST_SUITE_P(Httpd, GracefulRestarts, each_mpm, mpm_name);
+
+TEST_P(GracefulRestarts, LeaveTheParentAsLargeAsItWasAfterThirtyOfThem) {
     Httpd httpd(site(quick_policy + std::string(long_open),
                      balancer_of(member_line(one_) + member_line(two_)) + plain_worker(one_, "disablereuse=on")));
     httpd.start();
     BackgroundLoad load(httpd.url("/app/"), {.threads = 2, .time_limit = 60s, .keep_connections = false});
     Mappings first;
     std::size_t first_kib = 0;
-    std::string first_shared;
+    std::set<std::string> first_files;
+    const auto system_v_lines = std::ranges::count(system_v(), '\n');
     constexpr int warm_up = 5;
     for (int restart = 0; restart < warm_up + 30; ++restart) {
         if (restart == warm_up) {
             ASSERT_TRUE(graceful_to_the_end(httpd)) << httpd.describe();
             first = mappings_of(httpd.parent());
             first_kib = httpd.parent_resident_kib();
-            first_shared = shared_things();
+            first_files = named_memory_of(httpd.parent());
         }
         ASSERT_TRUE(httpd.graceful()) << httpd.describe();
     }
@@ -279,8 +298,10 @@ TEST_P(Killed, OrNotThirtyGracefulRestartsLeaveTheParentAsLargeAsItWas) {
     EXPECT_EQ(last.ours, first.ours) << "unloaded at each restart";
     EXPECT_LE(last.all, first.all + 3);
     EXPECT_LE(httpd.parent_resident_kib(), first_kib + 512);
-    const std::string last_shared = shared_things();
-    EXPECT_EQ(std::ranges::count(last_shared, '\n'), std::ranges::count(first_shared, '\n')) << first_shared << last_shared;
+    EXPECT_EQ(named_memory_of(httpd.parent()).size(), first_files.size());
+    for (const std::string& file : first_files)
+        EXPECT_FALSE(std::filesystem::exists(file)) << file;
+    EXPECT_EQ(std::ranges::count(system_v(), '\n'), system_v_lines);
 }
 
 }  // namespace

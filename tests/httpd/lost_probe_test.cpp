@@ -13,8 +13,8 @@ void trip(const Httpd& httpd, Backend& app, const std::string& at = "/app") {
     app.forget();
 }
 
-/// Answers 502, until `drip`: then each request gets its status line byte by byte, so slowly that it takes longer than any
-/// probe may, but no read ever times out; after `finish` the rest of a 200.
+/// Answers 502, until `drip`: then each request gets its status line byte by byte, so slowly that it takes longer than
+/// any probe may, but no read ever times out; after `finish` the rest of a 200.
 class DrippingServer {
   public:
     DrippingServer() : server_([this](Connection& connection) { serve(connection); }) {}
@@ -77,13 +77,13 @@ TEST_P(LostProbe, ThatTheBackendNeverAnswersIsAFailureAndItsSlotIsBack) {
 
 // Three members at once, as each has to wait for the same deadline: 1 s to connect + 1 s timeout + 1 s.
 TEST_P(LostProbe, IsJudgedAtItsDeadlineByTheSameRuleWhoeverAppliesIt) {
-    DrippingServer asked;     // after the deadline another request comes by
-    DrippingServer unasked;   // nobody but the holder itself
-    Backend upload("app");    // its probe is a client that stalls its upload
+    DrippingServer asked;    // after the deadline another request comes by
+    DrippingServer unasked;  // nobody but the holder itself
+    Backend upload("app");   // its probe is a client that stalls its upload
     const std::string worker = " timeout=1\n";
     HttpdOptions options = site(std::string(quick_policy) + "CircuitBreakerSettle 0s\n",
-                                "ProxyPass /asked " + asked.member() + worker + "ProxyPass /unasked " + unasked.member() +
-                                    worker + "ProxyPass /upload " + upload.member() + worker);
+                                "ProxyPass /asked " + asked.member() + worker + "ProxyPass /unasked " +
+                                    unasked.member() + worker + "ProxyPass /upload " + upload.member() + worker);
     options.children = 4;
     Httpd httpd(options);
     httpd.start();
@@ -92,7 +92,8 @@ TEST_P(LostProbe, IsJudgedAtItsDeadlineByTheSameRuleWhoeverAppliesIt) {
     };
     const auto state = [&](const std::string& member) { return BreakerPage(httpd).member(member).at("State"); };
     const auto is_probeable = [&](const std::string& member) {
-        return wait_until([&] { return BreakerPage(httpd).member(member).number("Next-probe-ms") == 0; }, patience, member);
+        return wait_until([&] { return BreakerPage(httpd).member(member).number("Next-probe-ms") == 0; }, patience,
+                          member);
     };
     (void)statuses(3, httpd.url("/asked/x"));
     (void)statuses(3, httpd.url("/unasked/x"));
@@ -104,16 +105,20 @@ TEST_P(LostProbe, IsJudgedAtItsDeadlineByTheSameRuleWhoeverAppliesIt) {
     std::future<Response> of_unasked = get_later(httpd.url("/unasked/x"));
     RawClient stalling(httpd.port());
     ASSERT_TRUE(stalling.send("POST /upload/x HTTP/1.1\r\nHost: me\r\nContent-Length: 100000\r\n\r\nhalf of it"));
-    ASSERT_TRUE(wait_until([&] { return state(asked.member()) == "half-open" && state(unasked.member()) == "half-open" &&
-                                        state(upload.member()) == "half-open"; },
-                           patience, "three probes under way"));
+    ASSERT_TRUE(wait_until(
+        [&] {
+            return state(asked.member()) == "half-open" && state(unasked.member()) == "half-open" &&
+                   state(upload.member()) == "half-open";
+        },
+        patience, "three probes under way"));
     EXPECT_EQ(statuses(1, httpd.url("/asked/x")), "503") << "the slot is taken";
     EXPECT_EQ(statuses(1, httpd.url("/upload/x")), "503");
     EXPECT_EQ(upload.requests(), 0U);
     const std::uint64_t deadline = 3000;
     EXPECT_LT(number(unasked, "Since-ms"), deadline) << "the machine is too slow for this test";
-    ASSERT_TRUE(wait_until([&] { return number(unasked, "Since-ms") > deadline + 200 && number(asked, "Since-ms") > deadline + 200; },
-                           patience, "the deadline to pass"));
+    ASSERT_TRUE(wait_until(
+        [&] { return number(unasked, "Since-ms") > deadline + 200 && number(asked, "Since-ms") > deadline + 200; },
+        patience, "the deadline to pass"));
 
     // Not sent: neutral, so the next one may try; and it is well.
     EXPECT_EQ(statuses(1, httpd.url("/upload/x")), "200");
@@ -130,8 +135,8 @@ TEST_P(LostProbe, IsJudgedAtItsDeadlineByTheSameRuleWhoeverAppliesIt) {
     unasked.finish();
     EXPECT_EQ(of_unasked.get().status, 200);
     for (const DrippingServer* server : {&asked, &unasked}) {
-        ASSERT_TRUE(wait_until([&] { return number(*server, "Leases") == 0 && number(*server, "In-flight") == 0; }, patience,
-                               "the permits to come back"));
+        ASSERT_TRUE(wait_until([&] { return number(*server, "Leases") == 0 && number(*server, "In-flight") == 0; },
+                               patience, "the permits to come back"));
         EXPECT_EQ(state(server->member()), "open");
         EXPECT_EQ(number(*server, "Level"), 1U);
         EXPECT_EQ(number(*server, "Probes-lost"), 1U);
@@ -188,7 +193,8 @@ TEST_P(LostProbe, WhoseClientLeavesInTheMiddleOfTheDownloadIsNeutral) {
 
 TEST_P(LostProbe, ThatStreamsForEverIsJudgedByItsHeadersWhenItHasSettled) {
     Backend app("app");
-    Httpd httpd(site(std::string(quick_policy) + "CircuitBreakerSettle 300ms\n", plain_worker(app, "upgrade=websocket")));
+    Httpd httpd(
+        site(std::string(quick_policy) + "CircuitBreakerSettle 300ms\n", plain_worker(app, "upgrade=websocket")));
     httpd.start();
     trip(httpd, app);
     app.answer_path("/stream", Reply::of_size(1'000'000).in_chunks().dripping(50, 20ms));
@@ -227,7 +233,8 @@ TEST_P(LostProbe, OfAKilledChildIsNeutralAndItsSlotIsTakenAgainButNeverTwice) {
         ASSERT_TRUE(app.wait_for_requests(2 * round)) << httpd.describe();
         ASSERT_TRUE(app.wait_for_concurrent(2));
         EXPECT_EQ(BreakerPage(httpd).member(app).number("Probes-in-flight"), 2U);
-        for (const pid_t child : httpd.children()) EXPECT_TRUE(httpd.kill_child(child));
+        for (const pid_t child : httpd.children())
+            EXPECT_TRUE(httpd.kill_child(child));
     }
     ASSERT_TRUE(app.wait_for_requests(8)) << httpd.describe();
     EXPECT_EQ(app.peak(), 2U);
@@ -242,8 +249,9 @@ TEST_P(LostProbe, OfAKilledChildIsNeutralAndItsSlotIsTakenAgainButNeverTwice) {
 
 TEST_P(LostProbe, OfChildrenKilledAtAnyMomentNeverWedgesTheBreaker) {
     Backend app("app");
-    HttpdOptions options = site(std::string(quick_policy) + "CircuitBreakerProbes 3 concurrent=2 tolerate=1\n"
-                                "CircuitBreakerOpenTime 100ms jitter=0 factor=1\n",
+    HttpdOptions options = site(std::string(quick_policy) +
+                                    "CircuitBreakerProbes 3 concurrent=2 tolerate=1\n"
+                                    "CircuitBreakerOpenTime 100ms jitter=0 factor=1\n",
                                 plain_worker(app));
     options.children = 4;
     Httpd httpd(options);

@@ -1,5 +1,5 @@
-// What a backend did, as outcome class and verdict: every way to answer, on a fresh and on a kept backend connection, for a
-// client whose own connection is new or kept.
+// What a backend did, as outcome class and verdict: every way to answer, on a fresh and on a kept backend connection,
+// for a client whose own connection is new or kept.
 #include "outcomes.hpp"
 
 namespace cb::test {
@@ -27,7 +27,8 @@ std::vector<Case> cases() {
         {"HalfAHeaderThenReset", Reply::half_header(Ending::reset), "reset", "failure"},
         {"HalfAHeaderThenSilence", Reply::half_header(Ending::silence), "timeout", "failure"},
         {"HeaderWithoutItsEnd", Reply::raw("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n"), "reset", "failure"},
-        {"HeaderWithNonsense", Reply::raw("HTTP/1.1 200 OK\r\nthis is no field\r\nContent-Length: 0\r\n\r\n"), "protocol", "failure"},
+        {"HeaderWithNonsense", Reply::raw("HTTP/1.1 200 OK\r\nthis is no field\r\nContent-Length: 0\r\n\r\n"),
+         "protocol", "failure"},
         {"ImpossibleLength", Reply::raw("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\nxx"), "truncated", "failure"},
         {"OnlyInterim", Reply::only_interim(), "reset", "failure"},
         {"OnlyInterimThenReset", Reply::only_interim(103, Ending::reset), "reset", "failure"},
@@ -52,28 +53,30 @@ std::vector<Case> cases() {
         for (const std::size_t sent : {std::size_t{0}, std::size_t{1}, std::size_t{10'000}}) {
             const std::string name = "TruncatedAfter" + std::to_string(sent) + how;
             all.push_back({name, Reply::of_size(1'000'000).cut_after(sent, ending), "truncated", "failure"});
-            all.push_back({name + "InChunks", Reply::of_size(1'000'000).in_chunks().cut_after(sent, ending), "truncated",
-                           "failure"});
+            all.push_back({name + "InChunks", Reply::of_size(1'000'000).in_chunks().cut_after(sent, ending),
+                           "truncated", "failure"});
         }
     }
     for (const int status : {200, 201, 204, 301, 304, 400, 401, 404, 429, 500, 501, 502, 503, 504, 505, 599}) {
         const bool fails = status >= 502 && status <= 504;
-        all.push_back({"Status" + std::to_string(status), Reply::status(status),
-                       std::to_string(status / 100) + "xx", fails ? "failure" : "success"});
+        all.push_back({"Status" + std::to_string(status), Reply::status(status), std::to_string(status / 100) + "xx",
+                       fails ? "failure" : "success"});
     }
     return all;
 }
 
-void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }  // GoogleTest finds it by its name
+void PrintTo(const Case& one, std::ostream* out) {
+    *out << one.name;
+}  // GoogleTest finds it by its name
 
 class Outcome : public testing::TestWithParam<Case> {
   public:
     static void SetUpTestSuite() {
         fresh_ = std::make_unique<Backend>("fresh");
         kept_ = std::make_unique<Backend>("kept");
-        HttpdOptions options =
-            site(Mpm::event, counting_policy, "ProxyPass /fresh " + fresh_->member() + " timeout=1 disablereuse=on\n" +
-                                                  "ProxyPass /kept " + kept_->member() + " timeout=1\n");
+        HttpdOptions options = site(Mpm::event, counting_policy,
+                                    "ProxyPass /fresh " + fresh_->member() + " timeout=1 disablereuse=on\n" +
+                                        "ProxyPass /kept " + kept_->member() + " timeout=1\n");
         options.children = 1;
         options.mpm_directives = {"ServerLimit 1", "MaxRequestWorkers 8"};  // one child has all the kept connections
         httpd_ = std::make_unique<Httpd>(options);
@@ -86,8 +89,8 @@ class Outcome : public testing::TestWithParam<Case> {
     }
 
   protected:
-    /// One more call, by a client on a connection of its own, or on one that has been used. Raw, because a library would
-    /// ask again by itself when a kept connection ends without an answer.
+    /// One more call, by a client on a connection of its own, or on one that has been used. Raw, because a library
+    /// would ask again by itself when a kept connection ends without an answer.
     static void expect_outcome(Backend& backend, const std::string& path, bool client_is_kept,
                                const std::string& expected) {
         SCOPED_TRACE((client_is_kept ? "kept" : "new") + std::string(" client, ") + backend.name() + " backend");
@@ -109,25 +112,32 @@ class Outcome : public testing::TestWithParam<Case> {
         EXPECT_TRUE(wait_for_no_permits(*httpd_, backend));
     }
 
+    /// A second each: not all four combinations then.
+    static bool waits_for_a_timeout() {
+        const std::string& name = GetParam().name;
+        return name == "Hang" || name.starts_with("Stall") || name.ends_with("Silence");
+    }
+
     static inline std::unique_ptr<Backend> fresh_;
     static inline std::unique_ptr<Backend> kept_;
     static inline std::unique_ptr<Httpd> httpd_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Replies, Outcome, testing::ValuesIn(cases()), [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Replies, Outcome, testing::ValuesIn(cases()),
+                         [](const auto& info) { return info.param.name; });
 
 TEST_P(Outcome, OnAFreshBackendConnection) {
     const std::string expected = "Outcome-" + GetParam().outcome + " Verdict-" + GetParam().verdict;
     expect_outcome(*fresh_, "/fresh/x", false, expected);
-    expect_outcome(*fresh_, "/fresh/x", true, expected);
+    if (!waits_for_a_timeout()) expect_outcome(*fresh_, "/fresh/x", true, expected);
 }
 
 TEST_P(Outcome, OnAKeptBackendConnection) {
     const std::string expected = GetParam().is_stale_when_kept
                                      ? "Outcome-stale Verdict-ignore"
                                      : "Outcome-" + GetParam().outcome + " Verdict-" + GetParam().verdict;
-    expect_outcome(*kept_, "/kept/x", false, expected);
     expect_outcome(*kept_, "/kept/x", true, expected);
+    if (!waits_for_a_timeout()) expect_outcome(*kept_, "/kept/x", false, expected);
 }
 
 }  // namespace

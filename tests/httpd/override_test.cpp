@@ -13,15 +13,14 @@ TEST_P(Override, OfErrorPagesLeavesEveryVerdictAsItIs) {
         Backend app("app");
         Httpd httpd(site(counting_policy + std::string(is_on ? "ProxyErrorOverride On\n" : "") +
                              "ErrorDocument 404 /own.html\nErrorDocument 503 /own.html\n",
-                         plain_worker(app, "timeout=1")));
+                         plain_worker(app, "timeout=1 disablereuse=on")));
         httpd.put_document("own.html", "a page of httpd's");
         httpd.start();
         const auto judge = [&](const std::string& name, const Reply& reply, const std::string& method) {
             const OutcomeCounters before(httpd, app);
             app.answer_next(1, reply);
             const Response response = get(httpd.url("/app/x"), {.method = method});
-            judged[is_on ? 1 : 0][name + " to " + method] =
-                OutcomeCounters::of_next_call(httpd, app, before) - before;
+            judged[is_on ? 1 : 0][name + " to " + method] = OutcomeCounters::of_next_call(httpd, app, before) - before;
             return response;
         };
         for (const char* method : {"GET", "HEAD"}) {
@@ -39,7 +38,8 @@ TEST_P(Override, OfErrorPagesLeavesEveryVerdictAsItIs) {
         (void)judge("503 in chunks", Reply::status(503, "the backend's").in_chunks(), "GET");
     }
     EXPECT_EQ(judged[0].size(), 22U);
-    for (const auto& [name, outcome] : judged[0]) EXPECT_EQ(judged[1][name], outcome) << name;
+    for (const auto& [name, outcome] : judged[0])
+        EXPECT_EQ(judged[1][name], outcome) << name;
     EXPECT_EQ(judged[1]["503 to GET"], "Outcome-5xx Verdict-failure");
     EXPECT_EQ(judged[1]["404 to HEAD"], "Outcome-4xx Verdict-success");
     EXPECT_EQ(judged[1]["hang to GET"], "Outcome-timeout Verdict-failure");
@@ -56,8 +56,8 @@ TEST_P(Override, OfErrorPagesTripsAtTheSameCall) {
 
 TEST_P(Override, ByFailonstatusLeavesNoErrorStateOfModProxysBehind) {
     Backend app("app");
-    Httpd httpd(site(counting_policy,
-                     balancer_of(member_line(app, "retry=600") + "    ProxySet failonstatus=503,404 failontimeout=On\n")));
+    Httpd httpd(site(counting_policy, balancer_of(member_line(app, "retry=600") +
+                                                  "    ProxySet failonstatus=503,404 failontimeout=On\n")));
     httpd.start();
     app.answer_path("/bad", Reply::status(503));
     app.answer_path("/missing", Reply::status(404));
@@ -77,7 +77,8 @@ TEST_P(Override, IsNotNeededForOneBrokenPageNotToTripAMember) {
     Httpd httpd(site("CircuitBreaker On\n" + std::string(long_open), plain_worker(app)));
     httpd.start();
     app.answer_path("/broken", Reply::status(500));
-    for (int i = 0; i < 30; ++i) EXPECT_EQ(get(httpd.url("/app/broken")).backend(), "app");
+    for (int i = 0; i < 30; ++i)
+        EXPECT_EQ(get(httpd.url("/app/broken")).backend(), "app");
     EXPECT_EQ(get(httpd.url("/app/other")).status, 200);
     const BreakerBlock block = BreakerPage(httpd).member(app);
     EXPECT_EQ(block.at("State"), "closed");

@@ -1,5 +1,5 @@
-// Where a member's values come from: server < virtual host < its balancer's section < its own URL's section < <Location>,
-// directive by directive, seen by what the breaker does.
+// Where a member's values come from: server < virtual host < its balancer's section < its own URL's section <
+// <Location>, directive by directive, seen by what the breaker does.
 //
 // Every directive has two values, one and other. The server says one; each level inside says the opposite of the level
 // around it, so whichever level is not heeded shows.
@@ -36,10 +36,12 @@ class Site {
     }
     void fail(const std::string& host, unsigned times) {
         app.answer_next(times, Reply::status(503));
-        for (unsigned i = 0; i < times; ++i) EXPECT_EQ(request(host).status, 503);
+        for (unsigned i = 0; i < times; ++i)
+            EXPECT_EQ(request(host).status, 503);
     }
     void succeed(const std::string& host, unsigned times) const {
-        for (unsigned i = 0; i < times; ++i) EXPECT_EQ(request(host).status, 200);
+        for (unsigned i = 0; i < times; ++i)
+            EXPECT_EQ(request(host).status, 200);
     }
     /// Failures until the breaker opens.
     [[nodiscard]] unsigned failures_to_open(const std::string& host) {
@@ -128,7 +130,8 @@ const Value values[] = {
     {"Probes", "CircuitBreakerProbes", "1", "2", trips_at_once + "CircuitBreakerOpenTime 100ms jitter=0\n",
      [](Site& site, const std::string& host) {
          EXPECT_TRUE(trips_after_a_failure(site, host));
-         EXPECT_TRUE(wait_until([&] { return site.number(host, "Next-probe-ms") == 0; }, patience, "the open time's end"));
+         EXPECT_TRUE(
+             wait_until([&] { return site.number(host, "Next-probe-ms") == 0; }, patience, "the open time's end"));
          site.succeed(host, 1);
          return site.breaker(host).at("State") == "closed";
      }},
@@ -136,7 +139,8 @@ const Value values[] = {
      trips_at_once + "CircuitBreakerOpenTime 100ms jitter=0\nCircuitBreakerProbes 1\n",
      [](Site& site, const std::string& host) {
          EXPECT_TRUE(trips_after_a_failure(site, host));
-         EXPECT_TRUE(wait_until([&] { return site.number(host, "Next-probe-ms") == 0; }, patience, "the open time's end"));
+         EXPECT_TRUE(
+             wait_until([&] { return site.number(host, "Next-probe-ms") == 0; }, patience, "the open time's end"));
          site.succeed(host, 1);
          return site.breaker(host).at("State") == "closed";
      }},
@@ -171,10 +175,12 @@ class Precedence : public testing::TestWithParam<Value> {
     [[nodiscard]] static std::string server() {
         return "CircuitBreaker On\nCircuitBreakerOpenTime 10min jitter=0\n" + one() + status_location;
     }
-    [[nodiscard]] std::string vhost(const std::string& name, const std::string& lines, const std::string& in_balancer = "",
-                                    const std::string& in_member = "", const std::string& in_location = "") const {
+    [[nodiscard]] std::string vhost(const std::string& name, const std::string& lines,
+                                    const std::string& in_balancer = "", const std::string& in_member = "",
+                                    const std::string& in_location = "") const {
         const std::string around = GetParam().around;
-        std::string text = "<VirtualHost *>\nServerName " + name + ".example\nServerAlias " + name + "\n" + around + lines;
+        std::string text =
+            "<VirtualHost *>\nServerName " + name + ".example\nServerAlias " + name + "\n" + around + lines;
         // The member's section comes first: what counts is not the order in the file.
         if (!in_member.empty()) text += "<Proxy \"" + site_.app.member() + "\">\n" + in_member + "</Proxy>\n";
         text += "<Proxy balancer://app>\nBalancerMember " + site_.app.member() + "\n" + in_balancer + "</Proxy>\n";
@@ -221,9 +227,9 @@ TEST_P(PrecedenceForRequests, OfALocationOverEverything) {
 
 TEST_P(Precedence, HoldsForWorkersWithoutABalancerToo) {
     const auto plain = [&](const std::string& name, const std::string& lines, const std::string& section) {
-        return "<VirtualHost *>\nServerName " + name + ".example\nServerAlias " + name + "\n" + GetParam().around + lines +
-               "<Proxy \"" + site_.app.member() + "\">\n" + section + "</Proxy>\nProxyPass / " + site_.app.member() +
-               "/\n</VirtualHost>\n";
+        return "<VirtualHost *>\nServerName " + name + ".example\nServerAlias " + name + "\n" + GetParam().around +
+               lines + "<Proxy \"" + site_.app.member() + "\">\n" + section + "</Proxy>\nProxyPass / " +
+               site_.app.member() + "/\n</VirtualHost>\n";
     };
     start(plain("a", other(), one()) + plain("b", one(), other()));
     if (GetParam().directive == "CircuitBreakerMaxOpen") {

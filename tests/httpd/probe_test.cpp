@@ -12,7 +12,9 @@ void trip(const Httpd& httpd, Backend& app) {
     app.forget();
 }
 
-std::string probes(const std::string& line) { return quick_policy + ("CircuitBreakerProbes " + line + "\n"); }
+std::string probes(const std::string& line) {
+    return quick_policy + ("CircuitBreakerProbes " + line + "\n");
+}
 
 class Probe : public TrafficTest {
   protected:
@@ -59,9 +61,34 @@ TEST_P(Probe, FiftyClientsAtTheEndOfTheOpenTimeGetNoMoreThanTheRoundLetsIn) {
     EXPECT_TRUE(wait_for_no_permits(httpd, app));
 }
 
+TEST_P(Probe, FiftyClientsOfABalancerGetTheHealthyMemberButForThoseInTheRound) {
+    Backend ill("ill");
+    Backend good("good");
+    Httpd httpd(crowded(probes("2"), balancer_of(member_line(ill) + member_line(good))));
+    httpd.start();
+    ill.refuse();
+    EXPECT_EQ(answerers(8, httpd.url("/app/x")), "good good good good good good good good");
+    ASSERT_EQ(BreakerPage(httpd).member(ill).at("State"), "open");
+    ill.hold();
+    ill.accept_again();
+    BackgroundLoad clients(httpd.url("/app/x"), {.threads = 50, .keep_connections = false});
+    ASSERT_TRUE(ill.wait_for_concurrent(2)) << httpd.describe();
+    ASSERT_TRUE(clients.wait_for_answers(300));
+    EXPECT_EQ(ill.requests(), 2U);
+    ill.release();
+    ASSERT_TRUE(wait_for_state(httpd, ill, "closed"));
+    ASSERT_TRUE(ill.wait_for_requests(50));
+    const LoadResult result = clients.finish();
+    EXPECT_TRUE(result.all(200)) << result.describe() << httpd.describe();
+    EXPECT_EQ(BreakerPage(httpd).member(ill).number("Probes"), 2U);
+    EXPECT_TRUE(wait_for_no_permits(httpd, ill));
+    EXPECT_TRUE(wait_for_no_permits(httpd, good));
+}
+
 TEST_P(Probe, RoundsThatFailUnderFiftyClientsStayWithinTheirCaps) {
     Backend app("app");
-    Httpd httpd(crowded(probes("3 concurrent=2") + "CircuitBreakerOpenTime 200ms jitter=0 factor=1\n", plain_worker(app)));
+    Httpd httpd(
+        crowded(probes("3 concurrent=2") + "CircuitBreakerOpenTime 200ms jitter=0 factor=1\n", plain_worker(app)));
     httpd.start();
     trip(httpd, app);
     app.answer(Reply::status(502).after(20ms));
@@ -79,7 +106,8 @@ TEST_P(Probe, RoundsThatFailUnderFiftyClientsStayWithinTheirCaps) {
     EXPECT_TRUE(wait_for_no_permits(httpd, app));
 
     app.answer_as_usual();
-    EXPECT_TRUE(wait_until([&] { return get(httpd.url("/app/x")).status == 200; }, patience, "a well member to be used"));
+    EXPECT_TRUE(
+        wait_until([&] { return get(httpd.url("/app/x")).status == 200; }, patience, "a well member to be used"));
 }
 
 TEST_P(Probe, FailuresAreToleratedAsOftenAsConfiguredAndReplaced) {
@@ -87,7 +115,8 @@ TEST_P(Probe, FailuresAreToleratedAsOftenAsConfiguredAndReplaced) {
     Httpd httpd(site(probes("4 concurrent=1 tolerate=2 successes=3"), plain_worker(app)));
     httpd.start();
     trip(httpd, app);
-    for (const int status : {502, 200, 504, 200, 200}) app.answer_next(1, Reply::status(status));
+    for (const int status : {502, 200, 504, 200, 200})
+        app.answer_next(1, Reply::status(status));
     ASSERT_TRUE(wait_for_end_of_open_time(httpd, app));
     EXPECT_EQ(statuses(4, httpd.url("/app/x")), "502 200 504 200");
     EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "half-open");
@@ -102,7 +131,8 @@ TEST_P(Probe, OneFailureTooManyOpensAgainOneLevelUp) {
     Httpd httpd(site(probes("4 concurrent=1 tolerate=2"), plain_worker(app)));
     httpd.start();
     trip(httpd, app);
-    for (const int status : {200, 502, 200, 504, 503}) app.answer_next(1, Reply::status(status));
+    for (const int status : {200, 502, 200, 504, 503})
+        app.answer_next(1, Reply::status(status));
     ASSERT_TRUE(wait_for_end_of_open_time(httpd, app));
     EXPECT_EQ(answerers(6, httpd.url("/app/x")), "app app app app app httpd");
     const BreakerBlock block = BreakerPage(httpd).member(app);
@@ -142,7 +172,8 @@ TEST_P(Probe, TheOpenTimeGrowsByItsFactorUpToItsMaximumAndIsShortAgainAfterEnoug
         const auto at = line.find("next probe in ");
         if (at != std::string::npos) times += line.substr(at + 14) + ", ";
     }
-    EXPECT_EQ(times, "0.2 s (level 0), 0.4 s (level 1), 0.8 s (level 2), 0.8 s (level 3), 0.8 s (level 4), 0.2 s (level 0), ");
+    EXPECT_EQ(times,
+              "0.2 s (level 0), 0.4 s (level 1), 0.8 s (level 2), 0.8 s (level 3), 0.8 s (level 4), 0.2 s (level 0), ");
 }
 
 TEST_P(Probe, ASlowProbeIsAFailedOne) {
@@ -193,8 +224,10 @@ TEST_P(Probe, ResultsFromBeforeTheTripDecideNothingInHalfOpen) {
         return Reply::status(request.path == "/old-failure" || request.path == "/trip" ? 502 : 200);
     });
     std::vector<std::future<Response>> old;
-    for (int i = 0; i < 2; ++i) old.push_back(get_later(httpd.url("/app/old-failure")));
-    for (int i = 0; i < 2; ++i) old.push_back(get_later(httpd.url("/app/old-success")));
+    for (int i = 0; i < 2; ++i)
+        old.push_back(get_later(httpd.url("/app/old-failure")));
+    for (int i = 0; i < 2; ++i)
+        old.push_back(get_later(httpd.url("/app/old-success")));
     ASSERT_TRUE(old_calls.wait_for(4));
     EXPECT_EQ(statuses(3, httpd.url("/app/trip")), "502 502 502");
     ASSERT_TRUE(wait_for_end_of_open_time(httpd, app));
@@ -202,7 +235,8 @@ TEST_P(Probe, ResultsFromBeforeTheTripDecideNothingInHalfOpen) {
     ASSERT_TRUE(new_probe.wait_for(1));
 
     old_calls.open();
-    for (auto& response : old) EXPECT_EQ(response.get().backend(), "app");
+    for (auto& response : old)
+        EXPECT_EQ(response.get().backend(), "app");
     ASSERT_TRUE(wait_for_counter(httpd, app, "Late", 4));
     BreakerBlock block = BreakerPage(httpd).member(app);
     EXPECT_EQ(block.at("State"), "half-open");
@@ -227,10 +261,12 @@ TEST_P(Probe, TwoThatComeInTheSameInstantAreOneTransition) {
         std::future<std::vector<Response>> clients =
             std::async(std::launch::async, [&] { return get_at_once(6, httpd.url("/app/x")); });
         ASSERT_TRUE(app.wait_for_concurrent(1)) << httpd.describe();
-        ASSERT_TRUE(httpd.wait_for_access_line("status=503 method=GET path=/app/x", static_cast<std::size_t>(5 * (round + 1))));
+        ASSERT_TRUE(
+            httpd.wait_for_access_line("status=503 method=GET path=/app/x", static_cast<std::size_t>(5 * (round + 1))));
         app.release();
         unsigned answered = 0;
-        for (const Response& response : clients.get()) answered += response.backend() == "app" ? 1U : 0U;
+        for (const Response& response : clients.get())
+            answered += response.backend() == "app" ? 1U : 0U;
         EXPECT_EQ(answered, 1U);
     }
     EXPECT_EQ(app.requests(), 8U);

@@ -94,13 +94,15 @@ TEST_P(Refusal, AndEveryCallStandInTheEnvironmentForTheAccessLog) {
 TEST_P(Refusal, OfAFailedOverRequestIsNoneAndTheLogNamesTheMemberThatAnswered) {
     Backend dead("dead");
     Backend good("good");
-    HttpdOptions options = site(std::string(quick_policy) + long_open, balancer_of(member_line(dead) + member_line(good)));
+    HttpdOptions options =
+        site(std::string(quick_policy) + long_open, balancer_of(member_line(dead) + member_line(good)));
     options.config += "CustomLog access.log \"own path=%U%q member=%{CIRCUIT_BREAKER_MEMBER}e\"\n";
     Httpd httpd(options);
     httpd.start();
     dead.refuse();
     EXPECT_EQ(statuses(6, httpd.url("/app/x")), "200 200 200 200 200 200");
-    EXPECT_TRUE(httpd.wait_for_access_line("member=" + good.member() + " state=closed verdict=success probe=- rejected=- ", 6));
+    EXPECT_TRUE(
+        httpd.wait_for_access_line("member=" + good.member() + " state=closed verdict=success probe=- rejected=- ", 6));
     EXPECT_TRUE(httpd.wait_for_access_line("own path=/app/x member=" + good.member(), 6));
 }
 

@@ -1,5 +1,5 @@
-// Restarts keep what the breakers know (CASES 23, DESIGN 3): states, windows and counters stay with their members, whatever
-// the new configuration calls them, while old children are still at work.
+// Restarts keep what the breakers know (CASES 23, DESIGN 3): states, windows and counters stay with their members,
+// whatever the new configuration calls them, while old children are still at work.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -24,7 +24,8 @@ class Restart : public TrafficTest {
 
     void trip(const Httpd& httpd, Backend& backend, const RequestOptions& to) const {
         backend.answer(Reply::status(503));
-        for (int i = 0; i < 3; ++i) EXPECT_EQ(get(httpd.url("/app/"), to).status, 503);
+        for (int i = 0; i < 3; ++i)
+            EXPECT_EQ(get(httpd.url("/app/"), to).status, 503);
         EXPECT_EQ(BreakerPage(httpd).member(backend).at("State"), "open") << httpd.describe();
         backend.answer_as_usual();
     }
@@ -40,9 +41,9 @@ INSTANTIATE_TEST_SUITE_P(Httpd, Restart, each_mpm, mpm_name);
 void expect_same(const BreakerBlock& before, const BreakerBlock& after) {
     ASSERT_FALSE(before.empty());
     ASSERT_FALSE(after.empty());
-    for (const char* key :
-         {"State", "Level", "Generation", "Window-calls", "Window-failures", "Consecutive", "Calls", "Verdict-success",
-          "Verdict-failure", "Outcome-2xx", "Outcome-5xx", "Probes", "Refused", "Transitions", "Opened", "Late", "In-flight"}) {
+    for (const char* key : {"State", "Level", "Generation", "Window-calls", "Window-failures", "Consecutive", "Calls",
+                            "Verdict-success", "Verdict-failure", "Outcome-2xx", "Outcome-5xx", "Probes", "Refused",
+                            "Transitions", "Opened", "Late", "In-flight"}) {
         EXPECT_NE(before.at(key), "") << key;
         EXPECT_EQ(before.at(key), after.at(key)) << key << " of " << after.at("Member");
     }
@@ -96,7 +97,8 @@ TEST_P(Restart, GivesAMemberWhosePortHasChangedABreakerOfItsOwn) {
     httpd.start();
     trip(httpd, one_, to_route("x"));
     const BreakerBlock two = BreakerPage(httpd).member(two_);
-    ASSERT_TRUE(graceful_to_the_end(httpd, config(sticky(member_line(three_, "route=x") + member_line(two_, "route=y")))));
+    ASSERT_TRUE(
+        graceful_to_the_end(httpd, config(sticky(member_line(three_, "route=x") + member_line(two_, "route=y")))));
     expect_same(two, BreakerPage(httpd).member(two_));
     const BreakerBlock three = BreakerPage(httpd).member(three_);
     EXPECT_EQ(three.at("State"), "closed");
@@ -107,18 +109,22 @@ TEST_P(Restart, GivesAMemberWhosePortHasChangedABreakerOfItsOwn) {
 
 TEST_P(Restart, KeepsStatesAndCountersOverTwoHardOnes) {
     const std::string ramp = "CircuitBreakerRampUp 24h from=100\n";
-    Httpd httpd(site(policy() + ramp + "CircuitBreakerOpenTime 100ms\n",
-                     sticky(member_line(one_, "route=x") + member_line(two_, "route=y") + member_line(three_, "route=z"))));
+    Httpd httpd(
+        site(policy() + ramp + "CircuitBreakerOpenTime 100ms\n",
+             sticky(member_line(one_, "route=x") + member_line(two_, "route=y") + member_line(three_, "route=z"))));
     httpd.start();
     trip(httpd, two_, to_route("y"));
     EXPECT_TRUE(wait_for_end_of_open_time(httpd, two_));
     EXPECT_EQ(get(httpd.url("/app/"), to_route("y")).backend(), "two");  // the probe
-    httpd.set_config(policy() + ramp + status_location +
-                     sticky(member_line(one_, "route=x") + member_line(two_, "route=y") + member_line(three_, "route=z")));
+    httpd.set_config(
+        policy() + ramp + status_location +
+        sticky(member_line(one_, "route=x") + member_line(two_, "route=y") + member_line(three_, "route=z")));
     ASSERT_TRUE(httpd.restart());
-    for (int i = 0; i < 7; ++i) EXPECT_EQ(get(httpd.url("/app/"), to_route("x")).backend(), "one");
+    for (int i = 0; i < 7; ++i)
+        EXPECT_EQ(get(httpd.url("/app/"), to_route("x")).backend(), "one");
     one_.answer_next(2, Reply::status(503));
-    for (int i = 0; i < 2; ++i) EXPECT_EQ(get(httpd.url("/app/"), to_route("x")).status, 503);
+    for (int i = 0; i < 2; ++i)
+        EXPECT_EQ(get(httpd.url("/app/"), to_route("x")).status, 503);
     trip(httpd, three_, to_route("z"));
 
     const BreakerPage before(httpd);
@@ -130,7 +136,8 @@ TEST_P(Restart, KeepsStatesAndCountersOverTwoHardOnes) {
         ASSERT_TRUE(httpd.restart()) << httpd.describe();
         const BreakerPage after(httpd);
         EXPECT_EQ(after.members().size(), 3U);
-        for (const Backend* backend : {&one_, &two_, &three_}) expect_same(before.member(*backend), after.member(*backend));
+        for (const Backend* backend : {&one_, &two_, &three_})
+            expect_same(before.member(*backend), after.member(*backend));
     }
     one_.answer_next(1, Reply::status(503));
     EXPECT_EQ(get(httpd.url("/app/"), to_route("x")).status, 503);
@@ -152,7 +159,8 @@ TEST_P(Restart, GivesUpAProbeOfAKilledChildWithoutLosingItsSlot) {
     EXPECT_EQ(breaker().number("Probes-in-flight"), 1U);
     std::jthread impatience([&httpd, old = httpd.children()] {
         EXPECT_TRUE(httpd.wait_for_error_line("SIGHUP received"));
-        for (const pid_t child : old) (void)httpd.kill_child(child);
+        for (const pid_t child : old)
+            (void)httpd.kill_child(child);
     });
     ASSERT_TRUE(httpd.restart()) << httpd.describe();
     EXPECT_NE(probe.get().code, CURLE_OK);
@@ -170,7 +178,8 @@ TEST_P(Restart, WithAWindowOfAnotherShapeBeginsItAnewAndKeepsTheState) {
     const std::string two_members = sticky(member_line(one_, "route=x") + member_line(two_, "route=y"));
     Httpd httpd(site(policy(), two_members));
     httpd.start();
-    for (int i = 0; i < 5; ++i) EXPECT_EQ(get(httpd.url("/app/"), to_route("x")).status, 200);
+    for (int i = 0; i < 5; ++i)
+        EXPECT_EQ(get(httpd.url("/app/"), to_route("x")).status, 200);
     trip(httpd, two_, to_route("y"));
     one_.answer_path("/long", Reply::status(503).when_released());
     auto long_one = get_later(httpd.url("/app/long"), to_route("x"));
@@ -196,7 +205,8 @@ TEST_P(Restart, WithAWindowOfAnotherShapeBeginsItAnewAndKeepsTheState) {
     EXPECT_EQ(late.number("Verdict-failure"), 1U) << "an old child with another shape feeds the totals";
     EXPECT_EQ(late.number("Window-calls"), 0U) << "and nothing else";
     EXPECT_EQ(late.number("Late"), 1U);
-    for (int i = 0; i < 60; ++i) EXPECT_EQ(get(httpd.url("/app/"), to_route("x")).status, 200);
+    for (int i = 0; i < 60; ++i)
+        EXPECT_EQ(get(httpd.url("/app/"), to_route("x")).status, 200);
     EXPECT_EQ(BreakerPage(httpd).member(one_).number("Window-calls"), 50U);
     ASSERT_TRUE(graceful_to_the_end(httpd));
     EXPECT_EQ(BreakerPage(httpd).member(one_).number("Window-calls"), 50U) << "the same shape: kept";

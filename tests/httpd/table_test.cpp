@@ -1,5 +1,5 @@
-// The table of members over many restarts (DESIGN 3, shared state): slots of members that are gone are given back, those
-// that come again are found again, and a table that is full costs breakers, never traffic.
+// The table of members over many restarts (DESIGN 3, shared state): slots of members that are gone are given back,
+// those that come again are found again, and a table that is full costs breakers, never traffic.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -13,8 +13,8 @@ namespace {
 /// Two members a restart that nobody ever heard of before.
 std::string new_names(int restart) {
     const std::string path = "/" + std::to_string(restart);
-    return "ProxyPass /one" + path + " http://127.0.0.1:9" + path + "\nProxyPass /two" + path + " http://127.0.0.1:9/two" + path +
-           "\n";
+    return "ProxyPass /one" + path + " http://127.0.0.1:9" + path + "\nProxyPass /two" + path +
+           " http://127.0.0.1:9/two" + path + "\n";
 }
 
 class Table : public TrafficTest {
@@ -53,7 +53,8 @@ TEST_P(Table, GivesASlotBackAsSoonAsTheOldChildrenAreGone) {
     EXPECT_EQ(BreakerPage(httpd).members().size(), 2U) << "an old child still calls it\n" << httpd.describe();
     EXPECT_EQ(BreakerPage(httpd).member(two_).number("In-flight"), 1U);
     two_.release();
-    for (auto& each : long_one) EXPECT_EQ(each.get().status, 200);
+    for (auto& each : long_one)
+        EXPECT_EQ(each.get().status, 200);
     EXPECT_TRUE(httpd.wait_for_end_of(old));
     EXPECT_TRUE(wait_for_members(httpd, 1)) << httpd.describe();
     EXPECT_FALSE(BreakerPage(httpd).member(one_).empty());
@@ -67,7 +68,8 @@ TEST_P(Table, GivesAMemberThatCameBackInTimeItsHistory) {
     httpd.start();
     one_.hold();
     std::vector<std::future<Response>> long_ones;
-    for (int i = 0; i < 2; ++i) long_ones.push_back(get_later(httpd.url("/app/")));
+    for (int i = 0; i < 2; ++i)
+        long_ones.push_back(get_later(httpd.url("/app/")));
     EXPECT_TRUE(one_.wait_for_concurrent(1));
     two_.answer_next(3, Reply::status(503));
     one_.refuse();
@@ -83,10 +85,12 @@ TEST_P(Table, GivesAMemberThatCameBackInTimeItsHistory) {
     ASSERT_TRUE(httpd.graceful());
     httpd.set_config(config(both));
     ASSERT_TRUE(httpd.graceful());
-    EXPECT_EQ(BreakerPage(httpd).member(two_).at("State"), "open") << "a child of before kept its slot\n" << httpd.describe();
+    EXPECT_EQ(BreakerPage(httpd).member(two_).at("State"), "open") << "a child of before kept its slot\n"
+                                                                   << httpd.describe();
     EXPECT_EQ(BreakerPage(httpd).member(two_).number("Generation"), generation);
     one_.release();
-    for (auto& each : long_ones) (void)each.get();
+    for (auto& each : long_ones)
+        (void)each.get();
     EXPECT_TRUE(httpd.wait_for_end_of(old));
     EXPECT_EQ(BreakerPage(httpd).member(two_).at("State"), "open");
 }
@@ -121,7 +125,7 @@ TEST_P(Table, DoesNotFillUpOverFiftyRestartsWithEverNewMembers) {
     }
     EXPECT_TRUE(httpd.error_lines_with("without a breaker").empty()) << httpd.describe();
     EXPECT_EQ(BreakerPage(httpd).member(one_).at("State"), "open") << "and who was there all the time has its state";
-    EXPECT_EQ(get(httpd.url("/app")).header("Retry-After").empty(), false);
+    EXPECT_TRUE(get(httpd.url("/app")).headers.has("Retry-After"));
     EXPECT_TRUE(wait_for_members(httpd, 3));
 }
 
@@ -130,7 +134,8 @@ TEST_P(Table, ThatIsFullWarnsOnceAndLetsTheRestPassWithoutBreakers) {
     httpd.start();
     trip(httpd, one_, "/app");
     std::string many = plain_worker(one_);
-    for (int i = 100; i < 180; ++i) many += "ProxyPass /many/" + std::to_string(i) + " " + two_.member() + "/m" + std::to_string(i) + "\n";
+    for (int i = 100; i < 180; ++i)
+        many += "ProxyPass /many/" + std::to_string(i) + " " + two_.member() + "/m" + std::to_string(i) + "\n";
     ASSERT_TRUE(graceful_to_the_end(httpd, config(many)));
     // 2 x 1 + 64 at the start.
     EXPECT_EQ(BreakerPage(httpd).members().size(), 66U);

@@ -22,7 +22,8 @@ HttpdOptions site(Mpm mpm, const std::string& policy, const std::string& proxied
 
 std::string statuses(unsigned count, const std::string& url) {
     std::string text;
-    for (unsigned i = 0; i < count; ++i) text += (i > 0 ? " " : "") + std::to_string(get(url).status);
+    for (unsigned i = 0; i < count; ++i)
+        text += (i > 0 ? " " : "") + std::to_string(get(url).status);
     return text;
 }
 
@@ -78,7 +79,8 @@ ClientForEachChild::ClientForEachChild(const Httpd& httpd, Backend& backend, uns
     }
     EXPECT_TRUE(backend.wait_for_concurrent(count)) << httpd.describe();
     backend.release();
-    for (auto& response : responses) EXPECT_EQ(response.get().status, 200);
+    for (auto& response : responses)
+        EXPECT_EQ(response.get().status, 200);
     EXPECT_TRUE(httpd.wait_for_access_line("path=/app/seat", count));
     EXPECT_EQ(children_that_served(httpd, "/app/seat"), count);
     backend.forget();

@@ -123,6 +123,8 @@ class TrafficTest : public testing::TestWithParam<Mpm> {
 };
 
 inline const auto each_mpm = testing::Values(Mpm::prefork, Mpm::worker, Mpm::event);
-inline std::string mpm_name(const testing::TestParamInfo<Mpm>& info) { return name_of(info.param); }
+inline std::string mpm_name(const testing::TestParamInfo<Mpm>& info) {
+    return name_of(info.param);
+}
 
 }  // namespace cb::test

@@ -1,4 +1,5 @@
-// When a breaker opens: after exactly the evidence that was configured, whichever children saw it; and what a refusal is.
+// When a breaker opens: after exactly the evidence that was configured, whichever children saw it; and what a refusal
+// is.
 #include "traffic.hpp"
 
 namespace cb::test {
@@ -15,7 +16,8 @@ TEST_P(Trip, AFailingMemberIsAskedExactlyAsOftenAsTheEvidenceNeedsWhicheverChild
     ClientForEachChild clients(httpd, app, 3);
     app.answer(Reply::status(502));
 
-    for (int i = 0; i < 5; ++i) EXPECT_EQ(clients.get("/app/x").backend(), "app") << "call " << i;
+    for (int i = 0; i < 5; ++i)
+        EXPECT_EQ(clients.get("/app/x").backend(), "app") << "call " << i;
     EXPECT_GT(children_that_served(httpd, "/app/x"), 1U) << "or this test proves nothing";
     for (int i = 0; i < 9; ++i) {
         const Response refused = clients.get("/app/x");
@@ -42,7 +44,8 @@ TEST_P(Trip, AMemberOpensAtItsFailureRateOnceTheMinimumOfCallsIsThereOverAllChil
         app.answer_next(3, Reply::ok());
         app.answer(Reply::status(502));
 
-        for (int i = 0; i < 20; ++i) (void)clients.get("/app/x");
+        for (int i = 0; i < 20; ++i)
+            (void)clients.get("/app/x");
         // 6 of 6 are well; the 11th call is the 5th failure (45 %), the 12th the 6th (50 %).
         EXPECT_EQ(app.requests(), 9U) << window;
         EXPECT_GT(children_that_served(httpd, "/app/x"), 1U);
@@ -55,9 +58,11 @@ TEST_P(Trip, AMemberOpensAtItsFailureRateOnceTheMinimumOfCallsIsThereOverAllChil
 
 TEST_P(Trip, BeforeTheMinimumOfCallsTheRateDoesNotCount) {
     Backend app("app");
-    Httpd httpd(site("CircuitBreaker On\nCircuitBreakerConsecutiveFailures Off\nCircuitBreakerFailureRate 50\n"
-                     "CircuitBreakerMinimumCalls 10\n" + std::string(long_open),
-                     plain_worker(app)));
+    Httpd httpd(
+        site("CircuitBreaker On\nCircuitBreakerConsecutiveFailures Off\nCircuitBreakerFailureRate 50\n"
+             "CircuitBreakerMinimumCalls 10\n" +
+                 std::string(long_open),
+             plain_worker(app)));
     httpd.start();
     app.answer(Reply::status(502));
     (void)statuses(9, httpd.url("/app/x"));
@@ -69,11 +74,10 @@ TEST_P(Trip, BeforeTheMinimumOfCallsTheRateDoesNotCount) {
 
 TEST_P(Trip, SlowAnswersOpenAMemberThoughEachOfThemIsWell) {
     Backend app("app");
-    Httpd httpd(one_thread_each(
-        site(counting_policy + std::string(long_open) +
-                 "CircuitBreakerSlowCall 300ms rate=50\nCircuitBreakerMinimumCalls 4\n",
-             plain_worker(app)),
-        2));
+    Httpd httpd(one_thread_each(site(counting_policy + std::string(long_open) +
+                                         "CircuitBreakerSlowCall 300ms rate=50\nCircuitBreakerMinimumCalls 4\n",
+                                     plain_worker(app)),
+                                2));
     httpd.start();
     ClientForEachChild clients(httpd, app, 2);
     // The seats may have been slow or not: they were held. Their window is left behind by counting from here on.
@@ -97,10 +101,12 @@ TEST_P(Trip, CallsUnderWayAtTheTripDecideNothingAndItIsReportedOnce) {
     app.hold();
     app.answer(Reply::status(502));
     std::vector<std::future<Response>> responses;
-    for (int i = 0; i < 12; ++i) responses.push_back(get_later(httpd.url("/app/x")));
+    for (int i = 0; i < 12; ++i)
+        responses.push_back(get_later(httpd.url("/app/x")));
     ASSERT_TRUE(app.wait_for_concurrent(12)) << httpd.describe();
     app.release();
-    for (auto& response : responses) EXPECT_EQ(response.get().backend(), "app");
+    for (auto& response : responses)
+        EXPECT_EQ(response.get().backend(), "app");
 
     const LoadResult refused = load(httpd.url("/app/x"), {.threads = 8, .requests_per_thread = 20});
     EXPECT_TRUE(refused.all(503)) << refused.describe();
@@ -179,12 +185,31 @@ TEST_P(Trip, ASuccessInBetweenStartsTheCountOfFailuresAgain) {
     for (int round = 0; round < 5; ++round) {
         app.answer_next(2, Reply::status(502));
         app.answer_next(1, Reply::ok());
-        for (int i = 0; i < 3; ++i) EXPECT_EQ(clients.get("/app/x").backend(), "app");
+        for (int i = 0; i < 3; ++i)
+            EXPECT_EQ(clients.get("/app/x").backend(), "app");
     }
     EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "closed");
     app.answer(Reply::status(502));
-    for (int i = 0; i < 6; ++i) (void)clients.get("/app/x");
+    for (int i = 0; i < 6; ++i)
+        (void)clients.get("/app/x");
     EXPECT_EQ(app.requests(), 15U + 3U);
+}
+
+TEST_P(Trip, AMemberOnAUnixSocketHasABreakerLikeAnyOther) {
+    Backend app("app", OnUnixSocket{});
+    Backend member("member", OnUnixSocket{});
+    Httpd httpd(site(std::string(quick_policy) + long_open, "<Proxy balancer://two>\n" + member_line(member) +
+                                                                "</Proxy>\nProxyPass /two balancer://two\n" +
+                                                                plain_worker(app)));
+    httpd.start();
+    for (Backend* backend : {&app, &member}) {
+        const std::string url = httpd.url(backend == &app ? "/app/x" : "/two/x");
+        EXPECT_EQ(answerers(1, url), backend->name());
+        backend->answer(Reply::status(502));
+        EXPECT_EQ(answerers(4, url), backend->name() + " " + backend->name() + " " + backend->name() + " httpd");
+        EXPECT_EQ(BreakerPage(httpd).member(*backend).at("State"), "open");
+        EXPECT_EQ(BreakerPage(httpd).member(*backend).number("Calls"), 4U);
+    }
 }
 
 TEST_P(Trip, OffDoesNothing) {

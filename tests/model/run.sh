@@ -93,13 +93,31 @@ mutant() {
 
 small() {
 	check lease lease safety -O2
-	check lease-threads lease safety -O1 -DT1=2 -DT2=0 -DKILLS=0
+	check lease-threads lease safety -O1 -DT1=2 -DT2=0 -DRESETS=0
 	check lease-cycles lease cycles -O1 -DK=1 -DSPLIT
 	check max_concurrent max_concurrent safety -O1 -DCELLS=3 -DK=1
 	check max_concurrent-cycles max_concurrent cycles -O1
 	check max_open max_open safety -O1 -DMEMBERS=2
 	check max_open-three max_open safety -O1 -DLIMIT=2 -DT1=2 -DK=1 -DMOVES=0 -DSEQS=1
 	check max_open-cycles max_open cycles -O1 -DMEMBERS=2 -DMOVES=1
+}
+
+full() {
+	local flags="-O2 -DCOLLAPSE"
+	check lease-split lease safety "$flags" -DSPLIT
+	check lease-kills lease safety "$flags" -DKILLS=2 -DPHASES=2
+	check lease-one lease safety "$flags" -DCONC=1 -DT1=2 -DK=1 -DKILLS=2 -DSPLIT
+	check lease-slots lease safety "$flags" -DCONC=3 -DRMAX=3 -DTOL=1 -DK=1 -DKILLS=2 -DPHASES=2 -DSPLIT
+	check lease-same-child lease safety "$flags" -DT1=2 -DT2=0
+	check lease-calls lease safety "$flags" -DK=3
+	check lease-three lease safety "$flags" -DT1=2 -DK=1
+	check max_concurrent-cells max_concurrent safety "$flags" -DCELLS=3
+	check max_concurrent-threads max_concurrent safety "$flags" -DT2=2 -DT3=2 -DN=3 -DKILLS=2
+	check max_concurrent-both max_concurrent safety "$flags" -DCELLS=3 -DT2=2 -DK=1 -DKILLS=2
+	check max_open-members max_open safety "$flags"
+	check max_open-threads max_open safety "$flags" -DLIMIT=2 -DT1=2 -DK=1 -DMOVES=1 -DSEQS=1
+	check max_open-steal max_open safety "$flags" -DSTEAL -DMEMBERS=2 -DKILLS=2 -DGENS=4 -DSEQS=4
+	check max_open-forced max_open safety "$flags" -DFORCED -DMEMBERS=2 -DKILLS=2
 }
 
 mutants() {
@@ -111,7 +129,7 @@ mutants() {
 	for m in NO_SEQ SEQ_RESET; do
 		mutant "lease-$m" lease safety -D$m -DT1=2 -DT2=0
 	done
-	mutant lease-LEASES lease safety -DCONC=1 -DLEASES=2
+	mutant lease-LEASES lease safety -DCONC=1 -DLEASES=2 -DKILLS=0
 	mutant lease-WAIT lease cycles -DWAIT
 	for m in SUM_FIRST NO_TAKEBACK NO_CLEAR CLAIM_FIRST PLAIN_ADD; do
 		mutant "max_concurrent-$m" max_concurrent safety -D$m

@@ -3,45 +3,18 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <numeric>
-#include <set>
+#include <vector>
 
-#include "executors.hpp"
-#include "shm/table.hpp"
+#include "at_once.hpp"
 
 namespace cb::test {
 namespace {
 
 using core::State;
-using shm::BindResult;
 using shm::PermitKind;
 using shm::Refusal;
 
-template <typename Executor>
-class AtOnce : public testing::Test {
-  protected:
-    static constexpr unsigned kWorkers = 4;
-
-    /// Runs the work in all workers at once, lets go of the CPU wherever it hurts, and sees that nothing is left over.
-    void run(World& world, const Work& work, unsigned workers = kWorkers) {
-        const Restless restless;
-        Executor::run(world, workers, work);
-        const char* const wrong = world.board.wrong.load();
-        EXPECT_EQ(wrong, nullptr) << wrong;
-        EXPECT_EQ(shm::validate(world.segment), nullptr);
-        world.board.at_line = 0;
-    }
-};
-
-using Executors = testing::Types<Threads, Processes>;
-class Names {
-  public:
-    template <typename Executor>
-    static std::string GetName(int) {
-        return std::is_same_v<Executor, Threads> ? "Threads" : "Processes";
-    }
-};
-TYPED_TEST_SUITE(AtOnce, Executors, Names);
+TYPED_TEST_SUITE(AtOnce, Executors, ExecutorNames);
 
 // --- counting ---
 
@@ -116,7 +89,8 @@ TYPED_TEST(AtOnce, ACountWindowHoldsTheLastCallsAfterItsCellsHaveGoneRoundManyTi
             world.board.expect(sums.calls <= 1000, "more calls than the window is wide");
         }
         meet(world.board, worker.workers);
-        for (int n = 0; n < 250; ++n) call(slot, rules, world.process(worker.pid), kGood);
+        for (int n = 0; n < 250; ++n)
+            call(slot, rules, world.process(worker.pid), kGood);
     });
     const core::Sums sums = shm::sums_now(slot, rules, world.parent());
     EXPECT_EQ(sums.calls, 1000U);
@@ -188,7 +162,8 @@ TYPED_TEST(AtOnce, ProbesKeepToTheirNumberAlsoInACountWindowsBreakerAndManyWorke
     rules.window = {0, 17};
     rules.ramp_up.duration = 0;
     shm::Slot& slot = world.add("a", rules);
-    this->run(world, [&](const Worker& worker) { flap(world, slot, rules, worker, 5'000); }, 12);
+    this->run(
+        world, [&](const Worker& worker) { flap(world, slot, rules, worker, 5'000); }, 12);
     EXPECT_EQ(wrong_with_reports(world, slot), "");
     EXPECT_TRUE(recovers(world, slot, rules));
 }
@@ -276,8 +251,8 @@ TYPED_TEST(AtOnce, TheOperatorsHandLeavesNothingBehind) {
         Random random(1);
         using core::EventKind;
         for (int n = 0; n < 5'000; ++n) {
-            const EventKind kinds[] = {EventKind::force_open,  EventKind::force_closed, EventKind::reset,
-                                       EventKind::automatic,   EventKind::end_open_time, EventKind::reset};
+            const EventKind kinds[] = {EventKind::force_open, EventKind::force_closed,  EventKind::reset,
+                                       EventKind::automatic,  EventKind::end_open_time, EventKind::reset};
             shm::operate(slot, rules, world.process(worker.pid), kinds[random.below(6)]);
             ::sched_yield();
         }
@@ -299,13 +274,13 @@ TYPED_TEST(AtOnce, MaxConcurrentIsNeverExceededAndEveryPlaceComesBack) {
             Desk& desk = world.board.desk[worker.index];
             Random random(worker.index + 9);
             for (int n = 0; n < 1'500; ++n) {
-                shm::Admission mine =
-                    ask(slot, rules, world.process(worker.pid), world.in_flight(slot, worker.column));
+                shm::Admission mine = ask(slot, rules, world.process(worker.pid), world.in_flight(slot, worker.column));
                 if (mine.refusal != Refusal::none) {
                     world.board.expect(mine.refusal == Refusal::max_concurrent, "refused for another reason");
                     world.board.counter[1].fetch_add(1);
                     // Contenders in lock-step may all be refused for ever (DESIGN 3); let them fall out of step.
-                    for (std::uint32_t i = random.below(40); i > 0; --i) ::sched_yield();
+                    for (std::uint32_t i = random.below(40); i > 0; --i)
+                        ::sched_yield();
                     continue;
                 }
                 desk.calls.fetch_add(1);
@@ -331,7 +306,8 @@ TYPED_TEST(AtOnce, MaxOpenIsNeverExceededWhenMembersTripInTheSameInstant) {
         core::Policy rules = policy();
         rules.max_open = one.percent;
         std::vector<shm::Slot*> slots;
-        for (std::uint32_t i = 0; i < one.members; ++i) slots.push_back(&world.add("m" + std::to_string(i), rules));
+        for (std::uint32_t i = 0; i < one.members; ++i)
+            slots.push_back(&world.add("m" + std::to_string(i), rules));
         const shm::Peers peers{slots.data(), one.members};
         const auto open = [&] {
             return static_cast<std::uint32_t>(std::count_if(
@@ -343,7 +319,8 @@ TYPED_TEST(AtOnce, MaxOpenIsNeverExceededWhenMembersTripInTheSameInstant) {
             for (int round = 0; round < 100; ++round) {
                 meet(world.board, worker.workers);
                 if (worker.index == 0) {
-                    for (shm::Slot* slot : slots) shm::operate(*slot, rules, process, core::EventKind::reset);
+                    for (shm::Slot* slot : slots)
+                        shm::operate(*slot, rules, process, core::EventKind::reset);
                     world.board.suppressed = 0;
                 }
                 meet(world.board, worker.workers);
@@ -355,117 +332,13 @@ TYPED_TEST(AtOnce, MaxOpenIsNeverExceededWhenMembersTripInTheSameInstant) {
                 meet(world.board, worker.workers);
                 if (worker.index != 0) continue;
                 // Two that meet may both be refused; one after the other they get what is allowed.
-                for (shm::Slot* slot : slots) call(*slot, rules, process, kFatal, peers);
+                for (shm::Slot* slot : slots)
+                    call(*slot, rules, process, kFatal, peers);
                 world.board.expect(open() == one.may_open, "fewer open than MaxOpen allows");
                 world.board.expect(world.board.suppressed.load() <= one.members, "suppressed reported twice");
             }
         });
     }
-}
-
-// --- the table ---
-
-TYPED_TEST(AtOnce, TheSameMembersGetOneSlotEachWhoeverBindsThem) {
-    constexpr std::uint32_t kMembers = 24;
-    for (int round = 0; round < 15; ++round) {
-        World world(40, 16);
-        // Tombstones here and there, so that claimers meet in different places of a chain.
-        for (int n = 0; n < 30; ++n) world.add("old" + std::to_string(n), policy());
-        world.segment.header->epoch.fetch_add(1);
-        ASSERT_EQ(shm::free_unused(world.segment, 1), 30U);
-        this->run(
-            world,
-            [&](const Worker& worker) {
-                std::vector<std::uint32_t> order(kMembers);
-                std::iota(order.begin(), order.end(), 0U);
-                Random random(worker.index + 100U * static_cast<unsigned>(round));
-                for (std::uint32_t n = kMembers - 1; n > 0; --n) std::swap(order[n], order[random.below(n + 1)]);
-                if (round % 2 == 0) std::iota(order.begin(), order.end(), 0U);  // all after the same one
-                meet(world.board, worker.workers);
-                for (const std::uint32_t member : order) {
-                    std::uint32_t index = 0;
-                    BindResult result = BindResult::busy;
-                    for (int attempt = 0; attempt < 100'000 && result == BindResult::busy; ++attempt) {
-                        result = shm::bind(world.segment, identity("m" + std::to_string(member)), world.epoch(),
-                                           worker.pid + worker.index, index);
-                    }
-                    world.board.expect(result == BindResult::bound, "never bound");
-                    world.board.counter[worker.index * kMembers + member] = index;
-                }
-            },
-            8);
-        std::set<std::uint64_t> used;
-        for (std::uint32_t member = 0; member < kMembers; ++member) {
-            const std::uint64_t index = world.board.counter[member];
-            EXPECT_TRUE(used.insert(index).second) << "one slot for two members";
-            for (unsigned worker = 1; worker < 8; ++worker) {
-                EXPECT_EQ(world.board.counter[worker * kMembers + member].load(), index) << "two slots for one member";
-            }
-        }
-        std::uint32_t ready = 0;
-        for (std::uint32_t i = 0; i < 40; ++i) ready += world.segment.is_ready(i) ? 1 : 0;
-        EXPECT_EQ(ready, kMembers);
-    }
-}
-
-// Members added at run time are bound in the new epoch while the parent frees what nobody has bound yet.
-TYPED_TEST(AtOnce, WhatIsBoundIsNotFreedAndWhatIsFreedIsNotBound) {
-    constexpr std::uint32_t kMembers = 12;
-    for (int round = 0; round < 25; ++round) {
-        World world(kMembers, 16);  // full: a slot that is freed is the only one for whoever comes next
-        for (std::uint32_t n = 0; n < kMembers; ++n) world.add("m" + std::to_string(n), policy());
-        world.segment.header->epoch.fetch_add(1);
-        this->run(world, [&](const Worker& worker) {
-            meet(world.board, worker.workers);
-            if (worker.index == 0) {
-                for (int n = 0; n < 50; ++n) shm::free_unused(world.segment, worker.pid);
-                return;
-            }
-            Random random(worker.index + 100U * static_cast<unsigned>(round));
-            for (std::uint32_t n = 0; n < kMembers; ++n) {
-                const std::uint32_t member = random.below(kMembers * 2);
-                std::uint32_t index = 0;
-                const BindResult result = shm::bind(world.segment, identity("m" + std::to_string(member)),
-                                                    world.epoch(), worker.pid + worker.index, index);
-                if (result == BindResult::bound) world.board.counter[worker.index * 64 + member] = index + 1;
-            }
-        });
-        shm::free_unused(world.segment, 1);
-        for (std::uint32_t member = 0; member < kMembers * 2; ++member) {
-            std::set<std::uint64_t> indexes;
-            for (unsigned worker = 1; worker < 4; ++worker) {
-                const std::uint64_t index = world.board.counter[worker * 64 + member];
-                if (index != 0) indexes.insert(index - 1);
-            }
-            ASSERT_LE(indexes.size(), 1U) << "two slots for one member";
-            if (indexes.empty()) continue;
-            const auto index = static_cast<std::uint32_t>(*indexes.begin());
-            EXPECT_TRUE(world.segment.is_ready(index)) << "freed although bound";
-            EXPECT_STREQ(world.segment.slots[index].identity.name, ("m" + std::to_string(member)).c_str());
-        }
-    }
-}
-
-TYPED_TEST(AtOnce, ChildrenThatRegisterAtOnceGetAColumnEach) {
-    World world(1, 64);
-    this->run(
-        world,
-        [&](const Worker& worker) {
-            meet(world.board, worker.workers);
-            for (std::uint32_t n = 0; n < 7; ++n) {
-                bool is_stale = false;
-                const std::uint32_t pid = 100'000 + worker.index * 8 + n;
-                const std::uint32_t column = shm::register_child(world.segment, pid, world.epoch(), is_stale);
-                world.board.expect(column != shm::kNoColumn && !is_stale, "no column");
-                world.board.expect(world.segment.header->columns_used > column, "a column beyond columns_used");
-                world.board.counter[column].fetch_add(1);
-            }
-        },
-        8);
-    for (std::uint32_t column = 0; column < 64; ++column) EXPECT_LE(world.board.counter[column].load(), 1U);
-    std::uint64_t registered = 0;
-    for (std::uint32_t column = 0; column < 64; ++column) registered += world.board.counter[column];
-    EXPECT_EQ(registered, 56U);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Count windows: exactly the last N calls of the present generation, and the passage from one kind of window to another.
+// Count windows: exactly the last N calls of the present generation, and the passage from one kind of window to
+// another.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -150,7 +151,8 @@ TEST(CountWindowAtAChangeOfGeneration, DropsALateWriterOfTheOldOne) {
     Area area(100);
     area.record(true, false, 7);
     area.record(false, false, 8);
-    for (const std::uint32_t late : {7U, 6U, 0U}) EXPECT_FALSE(area.record(true, false, late)) << late;
+    for (const std::uint32_t late : {7U, 6U, 0U})
+        EXPECT_FALSE(area.record(true, false, late)) << late;
     EXPECT_EQ(area.sum(8).calls, 1U);
     EXPECT_EQ(area.sum(8).failures, 0U);
     EXPECT_EQ(area.sum(7).calls, 0U);
@@ -193,7 +195,8 @@ TEST(CountWindowAtAChangeOfGeneration, IsNotDisturbedByTheCellsOfManyShortGenera
     Random random(3);
     for (std::uint32_t generation = 0; generation < 5000; ++generation) {
         const std::uint32_t calls = 1 + random.below(40);
-        for (std::uint32_t n = 0; n < calls; ++n) ASSERT_TRUE(area.record(true, false, generation));
+        for (std::uint32_t n = 0; n < calls; ++n)
+            ASSERT_TRUE(area.record(true, false, generation));
         ASSERT_EQ(area.sum(generation).calls, calls) << generation;
     }
 }
@@ -297,7 +300,8 @@ TEST(AChangedShape, ForgetsEvenABucketThatHasTheBitsOfANewCell) {
     const core::Millis lap = 10'000;
     world.board.now = (4096 + 16 + 15) * lap;  // generation:12 = 0, lap:20 = 0x0101F: cell generation 1, lap 1, full
     for (int n = 0; n < 16; ++n) {
-        for (int i = 0; i < 1000; ++i) call(slot, old_policy, world.parent(), kBad);
+        for (int i = 0; i < 1000; ++i)
+            call(slot, old_policy, world.parent(), kBad);
         world.pass(625);
     }
     shm::set_shape(slot, new_policy, world.parent());

@@ -180,8 +180,8 @@ TEST_P(BeforeDeadline, ALostProbeBeyondWhatIsToleratedOpensTheBreakerByItself) {
 }
 
 TEST(LeaseWord, KeepsItsFields) {
-    for (const auto state : {shm::LeaseState::free, shm::LeaseState::reserved, shm::LeaseState::active,
-                             shm::LeaseState::settling}) {
+    for (const auto state :
+         {shm::LeaseState::free, shm::LeaseState::reserved, shm::LeaseState::active, shm::LeaseState::settling}) {
         for (std::uint8_t phase = 0; phase < 7; ++phase) {
             const shm::Lease lease{state, static_cast<Phase>(phase), 0x7FFF, shm::kPidMask, shm::Lease::kDeadlineMask};
             const shm::Lease again = shm::Lease::of(lease.bits());
@@ -196,7 +196,8 @@ TEST(LeaseWord, KeepsItsFields) {
 
 TEST(LeaseWord, IsNeverPastBeforeItsTimeAndAtMostAUnitLater) {
     for (const core::Millis now : {core::Millis{0}, core::Millis{63}, core::Millis{64}, 100 * core::kDay + 7}) {
-        for (const core::Millis span : {core::Millis{1}, core::Millis{64}, core::Millis{21'000}, core::Millis{129'600'000}}) {
+        for (const core::Millis span :
+             {core::Millis{1}, core::Millis{64}, core::Millis{21'000}, core::Millis{129'600'000}}) {
             const shm::Lease lease{shm::LeaseState::active, Phase::sent, 1, 1, shm::Lease::deadline_after(now, span)};
             EXPECT_FALSE(lease.is_past(now));
             EXPECT_FALSE(lease.is_past(now + span - 1)) << now << " + " << span;

@@ -25,9 +25,7 @@ struct Stage {
         bool is_stale = false;
         column = shm::register_child(world.segment, static_cast<std::uint32_t>(::getpid()), 2, is_stale);
     }
-    [[nodiscard]] shm::Admission admit() const {
-        return shm::admit(*slot, rules, child(), calls(), true, kLease);
-    }
+    [[nodiscard]] shm::Admission admit() const { return shm::admit(*slot, rules, child(), calls(), true, kLease); }
     void finish(Permit& permit, const shm::Ending& ending) const {
         shm::finish(*slot, rules, child(), permit, ending, {both, 2});
     }
@@ -133,7 +131,9 @@ const Scene kScenes[] = {
      },
      1},
     {"IsDeniedByMaxOpen", half_may_open,
-     [](Stage& stage) { call(*stage.both[1], stage.rules, stage.world.parent(), kFatal, {stage.both, 2}); },
+     [](Stage& stage) {
+         call(*stage.both[1], stage.rules, stage.world.parent(), kFatal, {stage.both, 2});
+     },
      [](Stage& stage) {
          Permit permit = stage.admit().permit;
          stage.finish(permit, kFatal);
@@ -184,8 +184,7 @@ const Scene kScenes[] = {
          Permit permit = ask(*stage.slot, stage.rules, stage.world.parent()).permit;
          shm::finish(*stage.slot, stage.rules, stage.world.parent(), permit, kBad, {});
      },
-     [](Stage& stage) { (void)shm::admit(*stage.slot, stage.rules, stage.child(), stage.calls(), true, kLease); },
-     0},
+     [](Stage& stage) { (void)shm::admit(*stage.slot, stage.rules, stage.child(), stage.calls(), true, kLease); }, 0},
     {"ExpiresAnothersProbeAndTakesItsPlace", one_probe,
      [](Stage& stage) {
          stage.rules.probes.tolerate = 1;
@@ -201,7 +200,8 @@ const Scene kScenes[] = {
      1},
     {"GoesOnToTheNextCell", of_16_calls,
      [](Stage& stage) {
-         for (int n = 0; n < 15; ++n) call(*stage.slot, stage.rules, stage.world.parent(), kBad);
+         for (int n = 0; n < 15; ++n)
+             call(*stage.slot, stage.rules, stage.world.parent(), kBad);
      },
      [](Stage& stage) {
          for (int n = 0; n < 3; ++n) {
@@ -224,7 +224,8 @@ const Scene kScenes[] = {
     {"IsTheOperatorsHand", policy, trip,
      [](Stage& stage) {
          using core::EventKind;
-         for (const EventKind kind : {EventKind::force_open, EventKind::automatic, EventKind::force_closed, EventKind::reset}) {
+         for (const EventKind kind :
+              {EventKind::force_open, EventKind::automatic, EventKind::force_closed, EventKind::reset}) {
              shm::operate(*stage.slot, stage.rules, stage.child(), kind);
          }
      },

@@ -22,13 +22,12 @@ constexpr struct Place {
     const char* name;
     bool is_once = false;
 } kPlaces[] = {
-    {"bind.begin"},       {"bind.claimed"},     {"bind.epoch"},     {"bind.found"},     {"bind.written"},
-    {"cells.added"},      {"cells.sum"},        {"change.won"},     {"control.cas"},    {"mark.begin"},
-    {"max_open.applied"}, {"max_open.begin"},   {"max_open.between"}, {"max_open.claimed"},
-    {"register.claimed", true},                 {"result.recorded"},
-    {"settle.applied"},   {"settle.begin"},     {"settle.claimed"}, {"settle.freed"},
-    {"take.applied"},     {"take.begin"},       {"take.done"},      {"take.reserved"},
-    {"window.bucket"},    {"window.cell"},      {"window.full"},    {"window.head"},
+    {"bind.begin"},       {"bind.claimed"},   {"bind.epoch"},       {"bind.found"},       {"bind.written"},
+    {"cells.added"},      {"cells.sum"},      {"change.won"},       {"control.cas"},      {"mark.begin"},
+    {"max_open.applied"}, {"max_open.begin"}, {"max_open.between"}, {"max_open.claimed"}, {"register.claimed", true},
+    {"result.recorded"},  {"settle.applied"}, {"settle.begin"},     {"settle.claimed"},   {"settle.freed"},
+    {"take.applied"},     {"take.begin"},     {"take.done"},        {"take.reserved"},    {"window.bucket"},
+    {"window.cell"},      {"window.full"},    {"window.head"},
 };
 
 TEST(EveryNamedPlace, IsOnTheListOfThoseAtWhichAChildIsKilled) {
@@ -50,7 +49,8 @@ TEST(EveryNamedPlace, IsOnTheListOfThoseAtWhichAChildIsKilled) {
         }
     }
     std::set<std::string> listed;
-    for (const Place& place : kPlaces) listed.insert(place.name);
+    for (const Place& place : kPlaces)
+        listed.insert(place.name);
     EXPECT_GT(in_sources.size(), 20U) << "looked in " << sources;
     EXPECT_EQ(in_sources, listed);
 }
@@ -66,7 +66,8 @@ class Mourning : public testing::Test {
             Load load(world, members, desk, leases, seed);
             load.begin();
             constexpr int kEnough = 200'000;
-            for (int n = 0; n < kEnough && world.board.stop == 0; ++n) load.step();
+            for (int n = 0; n < kEnough && world.board.stop == 0; ++n)
+                load.step();
             load.end();
         });
     }
@@ -99,12 +100,14 @@ class Mourning : public testing::Test {
         EXPECT_LE(members.calls_in_totals(), started);
         EXPECT_LE(started, done + deaths) << "at most one update a death";
         EXPECT_EQ(wrong_with_reports(world, *members.single, deaths - deaths_before_reports), "");
-        for (const shm::Slot* slot : members.three) EXPECT_EQ(wrong_with_reports(world, *slot, deaths - deaths_before_reports), "");
+        for (const shm::Slot* slot : members.three)
+            EXPECT_EQ(wrong_with_reports(world, *slot, deaths - deaths_before_reports), "");
     }
     /// Last of all, for it makes calls and changes of its own.
     void expect_recovery() {
         EXPECT_TRUE(recovers(world, *members.single, members.single_rules));
-        for (shm::Slot* slot : members.three) EXPECT_TRUE(recovers(world, *slot, members.three_rules));
+        for (shm::Slot* slot : members.three)
+            EXPECT_TRUE(recovers(world, *slot, members.three_rules));
         EXPECT_EQ(shm::validate(world.segment), nullptr);
     }
     /// As many columns and slots can be had as in a new segment.
@@ -114,7 +117,8 @@ class Mourning : public testing::Test {
             EXPECT_NE(shm::register_child(world.segment, 900'000 + n, world.epoch(), is_stale), shm::kNoColumn) << n;
         }
         std::uint32_t ready = 0;
-        for (std::uint32_t i = 0; i < world.segment.header->capacity; ++i) ready += world.segment.is_ready(i) ? 1 : 0;
+        for (std::uint32_t i = 0; i < world.segment.header->capacity; ++i)
+            ready += world.segment.is_ready(i) ? 1 : 0;
         for (std::uint32_t i = ready; i < world.segment.header->capacity; ++i) {
             std::uint32_t index = 0;
             const std::string name = "after-" + std::to_string(i);
@@ -177,20 +181,24 @@ TEST_F(KilledAnywhere, HundredsOfTimesUnderLoadNothingIsLeftBehind) {
         world.begin_reports();
         deaths_before_reports = deaths;
         pid_t children[kChildren];
-        for (unsigned i = 0; i < kChildren; ++i) children[i] = start(i, Leases::for_ever);
+        for (unsigned i = 0; i < kChildren; ++i)
+            children[i] = start(i, Leases::for_ever);
         for (int death = 0; death < kDeathsOfARound; ++death) {
             const unsigned victim = random.below(kChildren);
             const shm::Atomic64& progress = world.board.desk[victim].progress;
             const std::uint64_t end = progress + random.below(120);
             const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-            while (progress < end && std::chrono::steady_clock::now() < patience) ::sched_yield();
-            for (std::uint32_t spin = random.below(3'000); spin > 0; --spin) (void)progress.load();
+            while (progress < end && std::chrono::steady_clock::now() < patience)
+                ::sched_yield();
+            for (std::uint32_t spin = random.below(3'000); spin > 0; --spin)
+                (void)progress.load();
             ::kill(children[victim], SIGKILL);
             EXPECT_EQ(bury(children[victim], victim), -SIGKILL);
             children[victim] = start(victim, Leases::for_ever);
         }
         world.board.stop = 1;
-        for (unsigned i = 0; i < kChildren; ++i) EXPECT_EQ(bury(children[i], i), 0);
+        for (unsigned i = 0; i < kChildren; ++i)
+            EXPECT_EQ(bury(children[i], i), 0);
         expect_order();
     }
     EXPECT_EQ(deaths, static_cast<std::uint64_t>(kRounds) * kDeathsOfARound);
@@ -242,9 +250,8 @@ TEST_P(ADeadClaimer, OfAnOldSlotDoesNotBringItsHistoryBack) {
     EXPECT_EQ(again.totals.calls.load(), 0U);
 }
 
-INSTANTIATE_TEST_SUITE_P(At, ADeadClaimer, testing::Values("bind.claimed", "bind.written"), [](const auto& param) {
-    return std::string(param.param).substr(5);
-});
+INSTANTIATE_TEST_SUITE_P(At, ADeadClaimer, testing::Values("bind.claimed", "bind.written"),
+                         [](const auto& param) { return std::string(param.param).substr(5); });
 
 TEST(ADeadChildOfAnEarlierEpoch, KeepsSlotsFromBeingFreedUntilTheParentHasHeardOfIt) {
     World world;

@@ -32,7 +32,8 @@ Members::Members(World& world) : single_rules(policy()), three_rules(policy()) {
     three_rules.probes = {3, 2, 0, 3, 3};
     three_rules.max_open = 50;
     single = &world.add("single", single_rules);
-    for (std::size_t i = 0; i < three.size(); ++i) three[i] = &world.add("of-three-" + std::to_string(i), three_rules);
+    for (std::size_t i = 0; i < three.size(); ++i)
+        three[i] = &world.add("of-three-" + std::to_string(i), three_rules);
 }
 
 std::uint32_t Members::open_of_three() const {
@@ -43,7 +44,8 @@ std::uint32_t Members::open_of_three() const {
 
 std::uint64_t Members::calls_in_totals() const {
     std::uint64_t calls = single->totals.calls;
-    for (const shm::Slot* slot : three) calls += slot->totals.calls;
+    for (const shm::Slot* slot : three)
+        calls += slot->totals.calls;
     return calls;
 }
 
@@ -137,7 +139,8 @@ void Load::bind_another() {
     const std::uint32_t draw = random_.below(16);
     const std::string owner = draw < 8 ? "all" : std::to_string(&desk_ - world_.board.desk);
     const std::string name = "run-time-" + owner + "-" + std::to_string(draw);
-    if (shm::bind(world_.segment, identity(name), world_.epoch(), process_.pid, index) != shm::BindResult::bound) return;
+    if (shm::bind(world_.segment, identity(name), world_.epoch(), process_.pid, index) != shm::BindResult::bound)
+        return;
     world_.board.expect(name == world_.segment.slots[index].identity.name, "bound to another member's slot");
 }
 

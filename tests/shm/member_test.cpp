@@ -26,8 +26,10 @@ class Member : public testing::Test {
 };
 
 TEST_F(Member, TripsOnConsecutiveFailuresAndReportsWhatLedThere) {
-    for (int n = 0; n < 9; ++n) ASSERT_TRUE(make(kGood));
-    for (int n = 0; n < 5; ++n) ASSERT_TRUE(make(kBad)) << n;
+    for (int n = 0; n < 9; ++n)
+        ASSERT_TRUE(make(kGood));
+    for (int n = 0; n < 5; ++n)
+        ASSERT_TRUE(make(kBad)) << n;
     EXPECT_EQ(state_of(slot), State::open);
     EXPECT_FALSE(make(kGood));
     EXPECT_EQ(wrong_with_reports(world, slot), "");
@@ -35,7 +37,8 @@ TEST_F(Member, TripsOnConsecutiveFailuresAndReportsWhatLedThere) {
 
 TEST_F(Member, TripsOnItsFailureRateOnlyOnceItHasTheMinimumOfCalls) {
     rules.consecutive_failures = 0;
-    for (int n = 0; n < 3; ++n) ASSERT_TRUE(make(kBad));
+    for (int n = 0; n < 3; ++n)
+        ASSERT_TRUE(make(kBad));
     EXPECT_EQ(state_of(slot), State::closed);
     make(kBad);
     EXPECT_EQ(state_of(slot), State::open);
@@ -64,7 +67,8 @@ TEST_F(Member, AResultAfterTwelveHoursDecidesNothing) {
 
 TEST_F(Member, OfAForcedStateOnlyCounts) {
     shm::operate(slot, rules, one, EventKind::force_closed);
-    for (int n = 0; n < 20; ++n) EXPECT_TRUE(make(kFatal));
+    for (int n = 0; n < 20; ++n)
+        EXPECT_TRUE(make(kFatal));
     EXPECT_EQ(state_of(slot), State::forced_closed);
     EXPECT_EQ(slot.totals.calls.load(), 20U);
     EXPECT_EQ(slot.totals.late.load(), 0U);
@@ -78,7 +82,8 @@ TEST_F(Member, OfAForcedStateOnlyCounts) {
 
 TEST_F(Member, WithoutAPermitFeedsTheTotalsOnly) {
     shm::Permit none;
-    for (int n = 0; n < 20; ++n) shm::finish(slot, rules, one, none, kFatal, {});
+    for (int n = 0; n < 20; ++n)
+        shm::finish(slot, rules, one, none, kFatal, {});
     EXPECT_EQ(slot.totals.calls.load(), 20U);
     EXPECT_EQ(state_of(slot), State::closed);
     EXPECT_EQ(shm::sums_now(slot, rules, one).calls, 0U);
@@ -103,9 +108,11 @@ TEST_F(Member, CountsWhatItsCallsWere) {
     const shm::Totals& totals = slot.totals;
     EXPECT_EQ(totals.calls.load(), 5U);
     const std::uint64_t verdicts[] = {1, 1, 0, 1, 2};
-    for (std::size_t n = 0; n < core::kVerdicts; ++n) EXPECT_EQ(totals.verdict[n].load(), verdicts[n]) << n;
+    for (std::size_t n = 0; n < core::kVerdicts; ++n)
+        EXPECT_EQ(totals.verdict[n].load(), verdicts[n]) << n;
     const std::uint64_t statuses[] = {1, 1, 0, 0, 1};
-    for (std::size_t n = 0; n < 5; ++n) EXPECT_EQ(totals.status[n].load(), statuses[n]) << n;
+    for (std::size_t n = 0; n < 5; ++n)
+        EXPECT_EQ(totals.status[n].load(), statuses[n]) << n;
     EXPECT_EQ(totals.outcome_class[0].load(), 1U);
     EXPECT_EQ(totals.outcome_class[core::kClasses - 1].load(), 1U);
     EXPECT_EQ(totals.slow.load(), 1U);
@@ -115,7 +122,8 @@ TEST_F(Member, KeepsTheTimeSpentInEachState) {
     world.pass(5'000);
     make(kFatal);
     world.pass(1'000);
-    for (int n = 0; n < 3; ++n) make(kGood);
+    for (int n = 0; n < 3; ++n)
+        make(kGood);
     const auto spent = [this](State state) { return slot.totals.state_ms[static_cast<std::size_t>(state)].load(); };
     EXPECT_EQ(spent(State::closed), 5'000U);
     EXPECT_EQ(spent(State::open), 1'000U);
@@ -129,14 +137,17 @@ TEST_F(Member, LetsItsRampsShareThroughEvenly) {
     rules.ramp_up = {10'000, 20};
     make(kFatal);
     world.pass(1'000);
-    for (int n = 0; n < 3; ++n) make(kGood);
+    for (int n = 0; n < 3; ++n)
+        make(kGood);
     ASSERT_EQ(state_of(slot), State::recovering);
     int passed = 0;
-    for (int n = 0; n < 1'000; ++n) passed += shm::peek(slot, rules, one) == Decision::pass ? 1 : 0;
+    for (int n = 0; n < 1'000; ++n)
+        passed += shm::peek(slot, rules, one) == Decision::pass ? 1 : 0;
     EXPECT_NEAR(passed, 200, 5);
     world.pass(5'000);
     passed = 0;
-    for (int n = 0; n < 1'000; ++n) passed += shm::peek(slot, rules, one) == Decision::pass ? 1 : 0;
+    for (int n = 0; n < 1'000; ++n)
+        passed += shm::peek(slot, rules, one) == Decision::pass ? 1 : 0;
     EXPECT_NEAR(passed, 600, 10);
 }
 
@@ -174,7 +185,8 @@ class MaxOpen : public testing::Test {
   protected:
     MaxOpen() {
         rules.max_open = 50;
-        for (const char* name : {"a", "b", "c", "d"}) slots.push_back(&world.add(name, rules));
+        for (const char* name : {"a", "b", "c", "d"})
+            slots.push_back(&world.add(name, rules));
     }
     void trip(std::size_t n) { call(*slots[n], rules, one, kFatal, {slots.data(), 4}); }
     World world;
@@ -201,7 +213,8 @@ TEST_F(MaxOpen, CountsOpenHalfOpenAndForcedOpenMembers) {
 TEST_F(MaxOpen, ReportsASuppressedTripOncePerGenerationAndCountsEach) {
     trip(0);
     trip(1);
-    for (int n = 0; n < 10; ++n) trip(2);
+    for (int n = 0; n < 10; ++n)
+        trip(2);
     EXPECT_EQ(world.board.suppressed.load(), 1U);
     EXPECT_EQ(slots[2]->totals.suppressed.load(), 10U);
     EXPECT_EQ(slots[2]->intent.load(), 0U);

@@ -47,7 +47,8 @@ class Pair {
     }
     void bind(unsigned who, const char* name) {
         std::uint32_t index = 0;
-        if (shm::bind(world.segment, identity(name), world.epoch(), process(who).pid, index) != shm::BindResult::bound) {
+        if (shm::bind(world.segment, identity(name), world.epoch(), process(who).pid, index) !=
+            shm::BindResult::bound) {
             return;
         }
         EXPECT_STREQ(world.segment.slots[index].identity.name, name);
@@ -195,7 +196,8 @@ TEST_P(Overtaken, AtAnyPlaceByAnythingLeavesEverythingInOrder) {
                 given.given(pair);
                 bool has_happened = false;
                 {
-                    const Between between(nullptr, [&] { second.thing(pair, 1); }, nth);
+                    const Between between(
+                        nullptr, [&] { second.thing(pair, 1); }, nth);
                     first.thing(pair, 0);
                     has_happened = between.has_happened();
                 }
@@ -222,8 +224,8 @@ std::string name_of(const testing::TestParamInfo<Overtaken::ParamType>& param) {
 }
 
 INSTANTIATE_TEST_SUITE_P(In, Overtaken,
-                         testing::Combine(testing::ValuesIn(kGivens),
-                                          testing::Values(Kind{"TimeWindow", 1000, false}, Kind{"CountWindow", 0, true})),
+                         testing::Combine(testing::ValuesIn(kGivens), testing::Values(Kind{"TimeWindow", 1000, false},
+                                                                                      Kind{"CountWindow", 0, true})),
                          name_of);
 
 }  // namespace

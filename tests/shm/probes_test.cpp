@@ -60,7 +60,8 @@ TEST_F(Probes, TheFirstOneHalfOpensTheBreaker) {
 
 TEST_F(Probes, AreAtMostConcurrentAtOnce) {
     std::vector<shm::Permit> held;
-    for (int n = 0; n < 3; ++n) held.push_back(taken());
+    for (int n = 0; n < 3; ++n)
+        held.push_back(taken());
     EXPECT_EQ(shm::peek(slot, rules, two), Decision::refuse);
     EXPECT_EQ(shm::admit(slot, rules, two, {}, true, kLease).refusal, Refusal::half_open);
     end(held[1], kGood);
@@ -182,17 +183,20 @@ TEST_F(Probes, OfAnEarlierRoundStillOccupyTheirSlots) {
     EXPECT_EQ(word_of(slot).slots, 0b110U);
     shm::Permit third = taken();
     EXPECT_EQ(third.slot, 0U);
-    for (shm::Permit* permit : {&second_round[0], &second_round[1], &third}) end(*permit, kGood);
+    for (shm::Permit* permit : {&second_round[0], &second_round[1], &third})
+        end(*permit, kGood);
     EXPECT_EQ(word_of(slot).successes, 3U);
 }
 
 TEST_F(Probes, AsManyAsThereAreLeasesMayBeOut) {
     rules.probes = {63, 16, 0, 63, 63};
     std::vector<shm::Permit> held;
-    for (int n = 0; n < 16; ++n) held.push_back(taken());
+    for (int n = 0; n < 16; ++n)
+        held.push_back(taken());
     EXPECT_EQ(word_of(slot).slots, 0xFFFFU);
     EXPECT_NE(probe().refusal, Refusal::none);
-    for (shm::Permit& permit : held) end(permit, kGood);
+    for (shm::Permit& permit : held)
+        end(permit, kGood);
     EXPECT_EQ(word_of(slot).successes, 16U);
     for (int n = 16; n < 63; ++n) {
         shm::Permit permit = taken();

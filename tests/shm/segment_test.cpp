@@ -158,7 +158,8 @@ TEST_F(SharedSegment, IsOneForAllChildren) {
     std::uint32_t index = 0;
     EXPECT_EQ(shm::bind(made.segment, identity("a"), 1, 1002, index), shm::BindResult::bound);
     std::uint32_t ready = 0;
-    for (std::uint32_t i = 0; i < 10; ++i) ready += made.segment.is_ready(i) ? 1 : 0;
+    for (std::uint32_t i = 0; i < 10; ++i)
+        ready += made.segment.is_ready(i) ? 1 : 0;
     EXPECT_EQ(ready, 1U);
 }
 
@@ -168,13 +169,15 @@ TEST_F(SharedSegment, CostsNoMemoryAtARestart) {
         std::ifstream maps("/proc/self/maps");
         std::string line;
         int lines = 0;
-        while (std::getline(maps, line)) lines += line.find("/dev/zero") != std::string::npos ? 1 : 0;
+        while (std::getline(maps, line))
+            lines += line.find("/dev/zero") != std::string::npos ? 1 : 0;
         return lines;
     };
     open();
     const int before = mappings();
     EXPECT_GE(before, 1) << "the anonymous shared memory should be visible";
-    for (int restart = 0; restart < 100; ++restart) open();
+    for (int restart = 0; restart < 100; ++restart)
+        open();
     EXPECT_EQ(mappings(), before);
 }
 

@@ -24,7 +24,8 @@ SingleStep::SingleStep(const std::function<void()>& work)
 SingleStep::~SingleStep() {
     if (has_ended_) return;
     ::kill(child_, SIGKILL);
-    while (!has_ended_) wait();
+    while (!has_ended_)
+        wait();
 }
 
 bool SingleStep::is_possible() {
@@ -41,7 +42,8 @@ bool SingleStep::step() {
 
 void SingleStep::run_on() {
     if (!has_ended_) ::ptrace(PTRACE_DETACH, child_, nullptr, nullptr);
-    while (!has_ended_) wait();
+    while (!has_ended_)
+        wait();
 }
 
 void SingleStep::wait() {

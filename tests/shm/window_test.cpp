@@ -87,7 +87,8 @@ TEST(TimeWindow, HoldsACallUntilItsBucketIsOlderThanTheSpan) {
 
 TEST(TimeWindow, DropsItsBucketsOneByOne) {
     Area area(10 * kSecond);
-    for (Millis n = 0; n < 16; ++n) area.record(n * area.width);
+    for (Millis n = 0; n < 16; ++n)
+        area.record(n * area.width);
     for (Millis n = 0; n < 16; ++n) {
         const Millis now = 15 * area.width + n * area.width;
         EXPECT_EQ(area.sum(now).calls, 16 - n) << n;
@@ -131,7 +132,8 @@ TEST(TimeWindow, GivesABucketToTheNewerGeneration) {
 TEST(TimeWindow, DropsALateWriterOfAnOlderGeneration) {
     Area area(10 * kSecond);
     area.record(0, kFailure, 8);
-    for (const std::uint32_t late : {7U, 6U, 1U}) EXPECT_FALSE(area.record(1, kFailure, late));
+    for (const std::uint32_t late : {7U, 6U, 1U})
+        EXPECT_FALSE(area.record(1, kFailure, late));
     EXPECT_EQ(area.sum(1, 8).calls, 1U);
     EXPECT_EQ(area.sum(1, 7).calls, 0U);
 }
@@ -187,7 +189,8 @@ TEST(TimeWindow, DropsAWriterThatComesManyLapsLate) {
 
 TEST(TimeWindow, HalvesABucketThatIsFullAndKeepsItsRate) {
     Area area(10 * kSecond);
-    for (int n = 0; n < 65'535; ++n) area.record(0, n % 4 == 0 ? kFailure : kSuccess);
+    for (int n = 0; n < 65'535; ++n)
+        area.record(0, n % 4 == 0 ? kFailure : kSuccess);
     EXPECT_EQ(area.sum(0).calls, 65'535U) << "up to here it is exact";
     for (int n = 0; n < 400'000; ++n) {
         area.record(0, n % 4 == 0 ? Sample{true, true, false} : Sample{false, true, n % 4 == 1});
@@ -213,7 +216,8 @@ TEST(TimeWindow, GoesOnWhereItsLapsWrap) {
     for (Millis now = wrap - 3 * area.lap(); now < wrap + 3 * area.lap(); now += 37) {
         ASSERT_TRUE(area.record(now)) << now;
         model.push_back(now);
-        while (model.front() / area.width + 10 <= now / area.width) model.pop_front();
+        while (model.front() / area.width + 10 <= now / area.width)
+            model.pop_front();
         ASSERT_EQ(area.sum(now).calls, model.size()) << now;
     }
 }
@@ -224,7 +228,8 @@ TEST(TimeWindow, DoesNotRememberYesterday) {
     for (int n = 0; n < 20'000; ++n) {
         Area area(n % 2 == 0 ? 1000 : 10'000);
         const Millis start = random() % core::kDay;
-        for (Millis back = 0; back < area.lap(); back += area.width) area.record(start + back);
+        for (Millis back = 0; back < area.lap(); back += area.width)
+            area.record(start + back);
         const Millis idle = 2 * area.lap() + random() % (400 * core::kDay);
         // The tag repeats after 2^20 laps (19 days of a window of a second, 121 of one of ten): in that one lap
         // yesterday is taken for today. All other nights are forgotten.
@@ -268,7 +273,8 @@ TEST(TimeWindow, AgreesWithASimpleModelWhateverComes) {
             const Sample sample{random.below(3) == 0, random.below(2) == 0, random.below(5) == 0};
             ASSERT_TRUE(area.record(now, sample, generation));
             model.push_back({now / area.width, sample});
-            while (model.front().tick + buckets <= now / area.width) model.pop_front();
+            while (model.front().tick + buckets <= now / area.width)
+                model.pop_front();
             Sums wanted;
             for (const Entry& entry : model) {
                 ++wanted.calls;
@@ -302,7 +308,8 @@ TEST(TimeWindow, DoesNotPileUpRareFailuresOverHours) {
         ASSERT_TRUE(call(slot, steady, world.parent(), fails ? kBad : kGood)) << "tripped after " << n << " calls";
         const Millis now = world.board.now;
         model.emplace_back(now, fails);
-        while (model.front().first / 625 + 16 <= now / 625) model.pop_front();
+        while (model.front().first / 625 + 16 <= now / 625)
+            model.pop_front();
         const Sums sums = shm::sums_now(slot, steady, world.parent());
         ASSERT_EQ(sums.calls, model.size());
         ASSERT_EQ(sums.failures, std::count_if(model.begin(), model.end(), [](auto& one) { return one.second; }));
@@ -317,7 +324,8 @@ TEST(TimeWindow, AfterAnIdleNightOneFailureDoesNotTrip) {
     evening.consecutive_failures = 0;
     shm::Slot& slot = world.add("http://a", evening);
     for (const Millis night : {10 * kHour, 3 * core::kDay, 5 * 7 * core::kDay, 52 * 7 * core::kDay}) {
-        for (int n = 0; n < 3; ++n) ASSERT_TRUE(call(slot, evening, world.parent(), kBad)) << "below the minimum";
+        for (int n = 0; n < 3; ++n)
+            ASSERT_TRUE(call(slot, evening, world.parent(), kBad)) << "below the minimum";
         world.pass(night);
         ASSERT_TRUE(call(slot, evening, world.parent(), kBad));
         EXPECT_EQ(state_of(slot), core::State::closed) << "after " << night;

@@ -1,5 +1,6 @@
 #include "world.hpp"
 
+#include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -106,6 +107,12 @@ shm::Slot& World::add(const std::string& name, const core::Policy& policy) {
     return slot;
 }
 
+std::uint32_t World::bound(const shm::Identity& identity, std::uint32_t pid) const {
+    std::uint32_t index = segment.header->capacity;
+    EXPECT_EQ(shm::bind(segment, identity, epoch(), pid, index), shm::BindResult::bound) << identity.name;
+    return index;
+}
+
 void World::child_exited(std::uint32_t pid, const core::Policy& policy) const {
     shm::child_exited(
         segment, parent(), pid,
@@ -204,7 +211,8 @@ namespace {
 std::uint64_t changes_counted(const shm::Slot& slot) {
     std::uint64_t counted = 0;
     for (const auto& row : slot.totals.transition) {
-        for (const auto& one : row) counted += one.load();
+        for (const auto& one : row)
+            counted += one.load();
     }
     return counted;
 }

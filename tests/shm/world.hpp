@@ -1,7 +1,8 @@
 // What the tests of shm/ share: a segment in memory as the server's processes have it, a clock that is moved by hand,
 // and the calls of a proxy reduced to their verbs.
 //
-// Thread safety: Board and what it holds may be used from every thread and every forked child; World belongs to the test.
+// Thread safety: Board and what it holds may be used from every thread and every forked child; World belongs to the
+// test.
 #pragma once
 
 #include <array>
@@ -84,7 +85,7 @@ class Recorder final : public shm::Observer {
     const shm::Segment& segment_;
 };
 
-inline constexpr core::Millis kStart = 1'000'000;     // where a world's clock begins
+inline constexpr core::Millis kStart = 1'000'000;      // where a world's clock begins
 inline constexpr std::uint32_t kThreadsPid = 400'000;  // of a "child" that is only threads of the test
 
 class World {
@@ -106,6 +107,10 @@ class World {
 
     /// Binds a member, as the parent does in post_config.
     shm::Slot& add(const std::string& name, const core::Policy& policy);
+    /// Binds what should be there or fit, as a child of this epoch does; the slot's index.
+    std::uint32_t bound(const shm::Identity& identity, std::uint32_t pid = 1001) const;
+    /// What the parent does at a restart, save the binding of what is configured.
+    void restart() const { segment.header->epoch.fetch_add(1); }
     [[nodiscard]] std::uint64_t epoch() const { return segment.header->epoch.load(); }
     /// Forgets the reports so far; those of later changes must follow on the states as they are now.
     void begin_reports();
@@ -167,6 +172,7 @@ bool recovers(World& world, shm::Slot& slot, const core::Policy& policy);
 
 /// Every generation's change of `slot` was reported once, each began where the one before ended, and the totals agree.
 /// `may_be_missing`: reports that died with the process that owed them. Empty if all is well.
-[[nodiscard]] std::string wrong_with_reports(const World& world, const shm::Slot& slot, std::uint64_t may_be_missing = 0);
+[[nodiscard]] std::string wrong_with_reports(const World& world, const shm::Slot& slot,
+                                             std::uint64_t may_be_missing = 0);
 
 }  // namespace cb::test

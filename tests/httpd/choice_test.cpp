@@ -1,0 +1,210 @@
+// What mod_proxy's own settings and checks may do to a member whose breaker is open: nothing; and balancers none of
+// whose members may be asked.
+#include "traffic.hpp"
+
+namespace cb::test {
+namespace {
+
+/// As "httpd httpd httpd ...".
+std::string refusals(unsigned count) {
+    std::string text = "httpd";
+    for (unsigned i = 1; i < count; ++i)
+        text += " httpd";
+    return text;
+}
+
+class Choice : public TrafficTest {};
+INSTANTIATE_TEST_SUITE_P(Mpms, Choice, each_mpm, mpm_name);
+
+TEST_P(Choice, TheBreakersTimesHoldWhateverModProxyIsToldAboutErrors) {
+    struct Site {
+        const char* of_member;
+        const char* of_balancer;
+        Backend app{"app"};
+        Backend other{"other"};
+        std::string url{};
+    };
+    // All at once, as each has an open time to sit out.
+    Site sites[4] = {{"retry=0", "forcerecovery=On"},
+                     {"retry=600", "forcerecovery=Off failontimeout=On"},
+                     {"status=+I", "failonstatus=502"},
+                     {"retry=600 status=-I", "forcerecovery=On"}};
+    std::string config;
+    for (unsigned i = 0; i < std::size(sites); ++i) {
+        Site& site = sites[i];
+        const std::string name = "app" + std::to_string(i);
+        config += "<Proxy \"" + site.other.member() +
+                  "\">\n    CircuitBreakerOpenTime 10min\n</Proxy>\n<Proxy balancer://" + name + ">\n" +
+                  member_line(site.app, site.of_member) + member_line(site.other, site.of_member) + "    ProxySet " +
+                  site.of_balancer + "\n</Proxy>\nProxyPass /" + name + " balancer://" + name + "\n";
+        site.url = "/" + name + "/x";
+    }
+    Httpd httpd(site(std::string(quick_policy) + "CircuitBreakerOpenTime 2s jitter=0\n", config));
+    httpd.start();
+    for (Site& site : sites) {
+        site.url = httpd.url(site.url);
+        site.app.refuse();
+        EXPECT_EQ(answerers(8, site.url), "other other other other other other other other") << site.of_member;
+        EXPECT_EQ(BreakerPage(httpd).member(site.app).at("State"), "open") << site.of_member;
+        site.app.accept_again();
+        site.other.answer(Reply::status(502));
+        EXPECT_EQ(statuses(3, site.url), "502 502 502") << site.of_member;
+        EXPECT_EQ(answerers(20, site.url), refusals(20)) << site.of_member;
+        EXPECT_GT(BreakerPage(httpd).member(site.app).number("Next-probe-ms"), 0U)
+            << "the machine is too slow for this";
+        EXPECT_EQ(site.app.connections(), 0U) << "not before the open time is over: " << site.of_member;
+    }
+    for (Site& site : sites) {
+        ASSERT_TRUE(wait_for_end_of_open_time(httpd, site.app));
+        EXPECT_EQ(answerers(1, site.url), "app") << "and at once when it is: " << site.of_member;
+        EXPECT_EQ(BreakerPage(httpd).member(site.app).at("State"), "closed") << site.of_member;
+    }
+}
+
+TEST_P(Choice, WithAllMembersOpenARefusalComesAtOnceAndTheLogStaysQuiet) {
+    Backend one("one");
+    Backend two("two");
+    // With timeout= mod_proxy would let each request wait so long for a member.
+    Httpd httpd(site(std::string(quick_policy) + long_open,
+                     balancer_of(member_line(one) + member_line(two) + "    ProxySet timeout=300 forcerecovery=On\n")));
+    httpd.start();
+    one.answer(Reply::status(502));
+    two.answer(Reply::status(502));
+    EXPECT_EQ(statuses(6, httpd.url("/app/x")), "502 502 502 502 502 502");
+    const std::size_t lines = httpd.error_lines_with("").size();
+    const LoadResult result = load(httpd.url("/app/x"), {.threads = 6, .requests_per_thread = 50});
+    EXPECT_TRUE(result.all(503)) << result.describe();
+    EXPECT_EQ(result.from(""), 300U);
+    EXPECT_TRUE(get(httpd.url("/app/x")).headers.has("Retry-After"));
+    EXPECT_EQ(one.requests() + two.requests(), 6U);
+    EXPECT_EQ(httpd.error_lines_with("").size(), lines) << httpd.describe();
+    EXPECT_TRUE(httpd.wait_for_access_line("rejected=open ", 301));
+}
+
+TEST_P(Choice, RetryAfterIsThatOfTheMemberThatMayBeAskedFirst) {
+    Backend late("late");
+    Backend soon("soon");
+    Httpd httpd(site(std::string(quick_policy) + long_open,
+                     "<Proxy \"" + soon.member() + "\">\n    CircuitBreakerOpenTime 60s jitter=0\n</Proxy>\n" +
+                         balancer_of(member_line(late) + member_line(soon))));
+    httpd.start();
+    late.answer(Reply::status(502));
+    soon.answer(Reply::status(502));
+    (void)statuses(6, httpd.url("/app/x"));
+    const unsigned long seconds = std::stoul(get(httpd.url("/app/x")).header("Retry-After"));
+    EXPECT_LE(seconds, 60U);
+    EXPECT_GE(seconds, 50U);
+}
+
+TEST_P(Choice, AMemberThatDrainsOrIsDisabledIsNoWayOutAndNoReasonToLog) {
+    for (const std::string status : {"+N", "+D", "+S"}) {
+        Backend app("app");
+        Backend out("out");
+        Httpd httpd(
+            site(std::string(quick_policy) + long_open,
+                 balancer_of(member_line(app) + member_line(out, "status=" + status) + "    ProxySet timeout=300\n")));
+        httpd.start();
+        app.answer(Reply::status(502));
+        EXPECT_EQ(statuses(3, httpd.url("/app/x")), "502 502 502");
+        const Response refused = get(httpd.url("/app/x"));
+        EXPECT_EQ(refused.status, 503) << status << " " << refused.error;
+        EXPECT_TRUE(refused.headers.has("Retry-After")) << status;
+        EXPECT_EQ(httpd.error_lines_with("All workers are in error state").size(), 0U) << status;
+        EXPECT_EQ(out.requests(), 0U);
+    }
+}
+
+TEST_P(Choice, PassingHealthChecksNeverCloseABreakerNorSkipItsRamp) {
+    Backend app("app");
+    HttpdOptions options =
+        site(std::string(quick_policy) + "CircuitBreakerOpenTime 2s jitter=0\nCircuitBreakerRampUp 24h from=1\n",
+             balancer_of(member_line(app, "hcmethod=TCP hcinterval=100ms hcpasses=1 hcfails=1")));
+    options.add_modules = {"proxy_hcheck"};
+    Httpd httpd(options);
+    httpd.start();
+    app.answer(Reply::status(502));
+    EXPECT_EQ(statuses(3, httpd.url("/app/x")), "502 502 502");
+    const auto wait_for_checks = [&] {
+        const unsigned before = app.connections();
+        return wait_until([&] { return app.connections() >= before + 4; }, patience, "health checks that pass");
+    };
+    ASSERT_TRUE(wait_for_checks());
+    EXPECT_GT(BreakerPage(httpd).member(app).number("Next-probe-ms"), 0U) << "the machine is too slow for this test";
+    EXPECT_EQ(answerers(10, httpd.url("/app/x")), refusals(10));
+    EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "open");
+    EXPECT_EQ(app.requests(), 3U);
+    app.answer_as_usual();
+    ASSERT_TRUE(wait_for_end_of_open_time(httpd, app));
+    EXPECT_EQ(statuses(1, httpd.url("/app/x")), "200");
+    ASSERT_TRUE(wait_for_checks());
+    EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "recovering");
+    EXPECT_LE(app.requests(), 5U);
+}
+
+TEST_P(Choice, AMemberThatFailsItsHealthChecksIsNoWayOutAndTheLogStaysQuiet) {
+    Backend app("app");
+    Backend unwell("unwell");
+    HttpdOptions options =
+        site(std::string(quick_policy) + long_open,
+             balancer_of(member_line(app) + member_line(unwell, "hcmethod=TCP hcinterval=100ms hcpasses=1 hcfails=1") +
+                         "    ProxySet timeout=300\n"));
+    options.add_modules = {"proxy_hcheck"};
+    options.log_level = "notice proxy_hcheck:info";
+    Httpd httpd(options);
+    httpd.start();
+    unwell.refuse();
+    ASSERT_TRUE(httpd.wait_for_error_line("Health check DISABLING")) << httpd.describe();
+    app.answer(Reply::status(502));
+    EXPECT_EQ(statuses(3, httpd.url("/app/x")), "502 502 502");
+    EXPECT_TRUE(get(httpd.url("/app/x")).headers.has("Retry-After"));
+    EXPECT_EQ(httpd.error_lines_with("All workers are in error state").size(), 0U) << httpd.describe();
+    unwell.accept_again();
+    EXPECT_TRUE(wait_until([&] { return get(httpd.url("/app/x")).backend() == "unwell"; }, patience,
+                           "the checks' verdict to hold"));
+    EXPECT_EQ(BreakerPage(httpd).member(unwell).at("State"), "closed");
+}
+
+TEST_P(Choice, YesterdaysFailuresCountForNothing) {
+    Backend app("app");
+    Httpd httpd(
+        site("CircuitBreaker On\nCircuitBreakerConsecutiveFailures Off\nCircuitBreakerFailureRate 50\n"
+             "CircuitBreakerMinimumCalls 5\nCircuitBreakerWindow 1s\n" +
+                 std::string(long_open),
+             plain_worker(app)));
+    httpd.start();
+    app.answer(Reply::status(502));
+    EXPECT_EQ(statuses(4, httpd.url("/app/x")), "502 502 502 502");
+    ASSERT_EQ(BreakerPage(httpd).member(app).number("Window-failures"), 4U) << "the machine is too slow for this test";
+    ASSERT_TRUE(wait_until([&] { return BreakerPage(httpd).member(app).number("Window-calls") == 0; }, patience,
+                           "the night to pass"));
+    EXPECT_EQ(statuses(1, httpd.url("/app/x")), "502");
+    EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "closed");
+    EXPECT_EQ(BreakerPage(httpd).member(app).number("Window-failures"), 1U);
+}
+
+TEST_P(Choice, MaxOpenKeepsEnoughMembersAndSaysSoOnce) {
+    Backend one("one");
+    Backend two("two");
+    Backend bare("bare");
+    Backend disabled("disabled");
+    // A third of three that mod_proxy could use; the one without a breaker is one of them.
+    Httpd httpd(site(
+        std::string(quick_policy) + long_open + "CircuitBreakerMaxOpen 34\n",
+        "<Proxy \"" + bare.member() + "\">\n    CircuitBreaker Off\n</Proxy>\n" +
+            balancer_of(member_line(one) + member_line(two) + member_line(bare) + member_line(disabled, "status=+D"))));
+    httpd.start();
+    for (Backend* backend : {&one, &two})
+        backend->answer(Reply::status(502));
+    (void)statuses(40, httpd.url("/app/x"));
+    const BreakerPage page(httpd);
+    const std::string states = page.member(one).at("State") + " " + page.member(two).at("State");
+    EXPECT_TRUE(states == "open closed" || states == "closed open") << states;
+    Backend& stays = states == "open closed" ? two : one;
+    EXPECT_GT(stays.requests(), 10U);
+    EXPECT_GE(page.member(stays).number("Suppressed"), 1U);
+    EXPECT_EQ(httpd.error_lines_with("suppressed").size(), 1U) << httpd.describe();
+    EXPECT_EQ(transition_lines(httpd).size(), 1U);
+}
+
+}  // namespace
+}  // namespace cb::test
