@@ -140,7 +140,8 @@ bool open_shared_state(server_rec* s, std::uint32_t members) noexcept {
     return true;
 }
 
-/// Children that ended while our code was not there to be told (the module taken out by one restart, and back by another).
+/// Children that ended while our code was not there to be told (the module taken out by one restart, and back by
+/// another).
 void clear_missed_children() noexcept {
     for (std::uint32_t i = 0; i < runtime.segment.header->columns; ++i) {
         const auto pid =

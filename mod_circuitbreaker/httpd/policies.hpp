@@ -45,7 +45,8 @@ void for_each_balancer(server_rec* main_server, Visit visit) noexcept {
         const proxy_server_conf* const conf = proxy_conf(s);
         if (s != main_server && conf == base) continue;
         auto* const balancers = reinterpret_cast<proxy_balancer*>(conf->balancers->elts);
-        int at = 0;  // where the last one was found: those that the virtual host names itself come last (merge_balancers)
+        int at =
+            0;  // where the last one was found: those that the virtual host names itself come last (merge_balancers)
         for (int b = 0; b < conf->balancers->nelts; ++b) {
             bool is_inherited = false;
             for (int n = 0; s != main_server && !is_inherited && n < base->balancers->nelts; ++n) {

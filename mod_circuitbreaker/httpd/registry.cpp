@@ -153,10 +153,11 @@ bool Registry::bind(Breaker& breaker, proxy_worker_shared& worker, bool is_fresh
         breaker.is_final = true;
         // At start the parent says so for all of them; a member added at run time is found by each child.
         if (runtime.column != shm::kNoColumn) {
-            ap_log_error(APLOG_MARK, APLOG_WARNING, 0, runtime.server,
-                         "mod_circuitbreaker: member %s runs without a breaker: the table of %u slots is full. Stop and "
-                         "start httpd to make it larger",
-                         breaker.name, runtime.segment.header->capacity);
+            ap_log_error(
+                APLOG_MARK, APLOG_WARNING, 0, runtime.server,
+                "mod_circuitbreaker: member %s runs without a breaker: the table of %u slots is full. Stop and "
+                "start httpd to make it larger",
+                breaker.name, runtime.segment.header->capacity);
         }
     }
     if (result != shm::BindResult::bound) return false;
@@ -191,7 +192,8 @@ Breaker* Registry::find(const proxy_worker& worker) noexcept {
     Breaker* breaker = find_key(worker.s);
     if (breaker == nullptr) breaker = adopt(worker);
     if (breaker == nullptr) return nullptr;
-    if (breaker->slot.load(std::memory_order_acquire) == nullptr && (breaker->is_final || !bind(*breaker, *worker.s, false))) {
+    if (breaker->slot.load(std::memory_order_acquire) == nullptr &&
+        (breaker->is_final || !bind(*breaker, *worker.s, false))) {
         return nullptr;
     }
     return breaker;

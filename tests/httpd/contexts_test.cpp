@@ -108,15 +108,17 @@ TEST_P(EachDirective, StandsInSectionsForRequestsOnlyIfItIsAboutRequests) {
 
 TEST(Htaccess, MayHoldNoDirectiveOfOurs) {
     Httpd httpd({.config = "<Directory />\n    AllowOverride All\n</Directory>\n"});
-    for (const char* line : {"CircuitBreaker On", "CircuitBreakerSettle 1s", "CircuitBreakerRetryAfter Off"}) {
-        httpd.put_document(std::to_string(line[14]) + "/.htaccess", std::string(line) + "\n");
-        httpd.put_document(std::to_string(line[14]) + "/page", "page");
+    const std::vector<std::string> lines{"CircuitBreaker On", "CircuitBreakerSettle 1s",
+                                         "CircuitBreakerRetryAfter Off"};
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        httpd.put_document(std::to_string(i) + "/.htaccess", lines[i] + "\n");
+        httpd.put_document(std::to_string(i) + "/page", "page");
     }
     httpd.start();
-    for (const char* line : {"CircuitBreaker On", "CircuitBreakerSettle 1s", "CircuitBreakerRetryAfter Off"}) {
-        EXPECT_EQ(get(httpd.url("/" + std::to_string(line[14]) + "/page")).status, 500) << line;
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        EXPECT_EQ(get(httpd.url("/" + std::to_string(i) + "/page")).status, 500) << lines[i];
     }
-    EXPECT_EQ(httpd.error_lines_with("not allowed here").size(), 3U) << httpd.describe();
+    EXPECT_EQ(httpd.error_lines_with("not allowed here").size(), lines.size()) << httpd.describe();
 }
 
 TEST(Section, ThatAppliesToNoMemberIsWarnedOfWithFileAndLine) {

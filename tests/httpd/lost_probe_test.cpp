@@ -260,7 +260,7 @@ TEST_P(LostProbe, OfChildrenKilledAtAnyMomentNeverWedgesTheBreaker) {
     std::atomic<unsigned> turn{0};
     app.answer([&](const Request&) { return (++turn % 3 == 0 ? Reply::ok() : Reply::status(502)).after(4ms); });
     BackgroundLoad clients(httpd.url("/app/x"), {.threads = 12, .keep_connections = false});
-    for (unsigned i = 0; i < 12; ++i) {
+    for (unsigned i = 0; i < 8; ++i) {
         ASSERT_TRUE(clients.wait_for_answers(20)) << httpd.describe();
         const std::vector<pid_t> children = httpd.children();
         if (!children.empty()) (void)httpd.kill_child(children[i % children.size()]);

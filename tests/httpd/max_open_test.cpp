@@ -134,7 +134,7 @@ TEST_P(MaxOpen, CountsMembersWithoutABreakerOfTheirOwnAmongAll) {
 TEST_P(MaxOpen, BelowOneHundredAlwaysLeavesOneWhenAllFailAtTheSameInstant) {
     for (int round = 0; round < 4; ++round) {
         HttpdOptions options = site(policy("99"), balancer_of(member(one_) + member(two_) + member(three_)));
-        options.children = 4;
+        options.children = GetParam() == Mpm::prefork ? 12 : 4;
         Httpd httpd(options);
         httpd.start();
         for (Backend* backend : {&one_, &two_, &three_}) {

@@ -49,7 +49,7 @@ explored() {
 
 # check NAME FILE KIND FLAGS DEFINES...: the whole state space, without an error
 check() {
-	local name=$1 kind=$3 states why= unreached
+	local name=$1 kind=$3 states why='' unreached
 	build "$@" || return
 	search "$kind" 22
 	local status=$?
