@@ -1,11 +1,10 @@
 // mod_circuitbreaker: a circuit breaker for every backend that mod_proxy talks to.
 //
 // The module record and the hooks; nothing else. Order:
-//   pre_config    any; mod_proxy's functions are looked up there, and its hooks joined (httpd sorts hooks again after it)
-//   check_config  any; needs only what was read
-//   post_config   last: mod_proxy_balancer must have moved its members into shared memory before
-//   child_init    any; uses nothing of other modules
-//   handler       middle; our handler name is nobody else's
+//   pre_config    any; mod_proxy's functions are looked up there, and its hooks joined (httpd sorts hooks again after
+//   it) check_config  any; needs only what was read post_config   last: mod_proxy_balancer must have moved its members
+//   into shared memory before child_init    any; uses nothing of other modules handler       middle; our handler name
+//   is nobody else's
 #include "httpd/call.hpp"
 #include "httpd/directives.hpp"
 #include "httpd/lifecycle.hpp"
@@ -32,13 +31,9 @@ extern "C" void register_hooks(apr_pool_t*) noexcept {
 
 extern "C" {
 module AP_MODULE_DECLARE_DATA circuitbreaker_module = {
-    STANDARD20_MODULE_STUFF,
-    cb::httpd::cb_create_dir_config,
-    cb::httpd::cb_merge_dir_config,
-    cb::httpd::cb_create_server_config,
-    cb::httpd::cb_merge_server_config,
-    cb::httpd::kDirectiveTable,
-    cb::httpd::register_hooks,
-    AP_MODULE_FLAG_NONE,
+    STANDARD20_MODULE_STUFF,           cb::httpd::cb_create_dir_config,
+    cb::httpd::cb_merge_dir_config,    cb::httpd::cb_create_server_config,
+    cb::httpd::cb_merge_server_config, cb::httpd::kDirectiveTable,
+    cb::httpd::register_hooks,         AP_MODULE_FLAG_NONE,
 };
 }

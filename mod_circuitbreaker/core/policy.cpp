@@ -8,7 +8,8 @@ Millis open_time_at(const OpenTime& open_time, std::uint32_t level, std::uint32_
     const Millis cap = std::clamp(open_time.max, kMinOpenTime, kMaxOpenTime);
     // In microseconds, so that a small factor is not rounded away level by level; below 2^37 times 2^17, no overflow.
     std::uint64_t micros = std::clamp(open_time.base, kMinOpenTime, kMaxOpenTime) * 1000;
-    for (std::uint32_t i = 0; i < level && micros < cap * 1000; ++i) micros = micros * open_time.factor_milli / 1000;
+    for (std::uint32_t i = 0; i < level && micros < cap * 1000; ++i)
+        micros = micros * open_time.factor_milli / 1000;
     const Millis time = std::min(micros / 1000, cap);
     // A draw of 0 is the shortest, 2^32 - 1 the longest, 2^31 none.
     const Millis spread = time * std::min(open_time.jitter, 100U) / 100;
@@ -27,7 +28,8 @@ const char* contradiction(const Policy& policy) noexcept {
     if (policy.mode == Mode::off) return nullptr;
     const bool has_rate = policy.failure_rate > 0 || policy.slow_call.threshold > 0;
     if (has_rate && policy.window.calls > 0 && policy.minimum_calls > policy.window.calls) {
-        return "CircuitBreakerMinimumCalls (20 unless set) is greater than the calls of CircuitBreakerWindow, so no rate "
+        return "CircuitBreakerMinimumCalls (20 unless set) is greater than the calls of CircuitBreakerWindow, so no "
+               "rate "
                "could ever trip: lower CircuitBreakerMinimumCalls or widen CircuitBreakerWindow";
     }
     if (policy.failure_rate == 0 && policy.consecutive_failures == 0 && policy.slow_call.threshold == 0) {

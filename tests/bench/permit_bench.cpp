@@ -75,7 +75,8 @@ void permit(benchmark::State& state) {
 void refusal(benchmark::State& state) {
     World& w = world();
     shm::operate(*w.slot, w.policy, w.process, core::EventKind::force_open);
-    for (auto _ : state) benchmark::DoNotOptimize(shm::peek(*w.slot, w.policy, w.process));
+    for (auto _ : state)
+        benchmark::DoNotOptimize(shm::peek(*w.slot, w.policy, w.process));
     shm::operate(*w.slot, w.policy, w.process, core::EventKind::automatic);
 }
 

@@ -84,13 +84,14 @@ TEST_P(Choice, WithAllMembersOpenARefusalComesAtOnceAndTheLogStaysQuiet) {
 TEST_P(Choice, RetryAfterIsThatOfTheMemberThatMayBeAskedFirst) {
     Backend late("late");
     Backend soon("soon");
+    Backend latest("latest");
     Httpd httpd(site(std::string(quick_policy) + long_open,
                      "<Proxy \"" + soon.member() + "\">\n    CircuitBreakerOpenTime 60s jitter=0\n</Proxy>\n" +
-                         balancer_of(member_line(late) + member_line(soon))));
+                         balancer_of(member_line(late) + member_line(soon) + member_line(latest))));
     httpd.start();
-    late.answer(Reply::status(502));
-    soon.answer(Reply::status(502));
-    (void)statuses(6, httpd.url("/app/x"));
+    for (Backend* backend : {&late, &soon, &latest})
+        backend->answer(Reply::status(502));
+    (void)statuses(9, httpd.url("/app/x"));
     const unsigned long seconds = std::stoul(get(httpd.url("/app/x")).header("Retry-After"));
     EXPECT_LE(seconds, 60U);
     EXPECT_GE(seconds, 50U);

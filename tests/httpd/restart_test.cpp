@@ -156,7 +156,8 @@ TEST_P(Restart, GivesUpAProbeOfAKilledChildWithoutLosingItsSlot) {
     auto probe = get_later(httpd.url("/app/"));
     EXPECT_TRUE(one_.wait_for_concurrent(1));
     EXPECT_EQ(breaker().number("Probes-in-flight"), 1U);
-    for (const pid_t child : httpd.children()) EXPECT_TRUE(httpd.kill_child(child));
+    for (const pid_t child : httpd.children())
+        EXPECT_TRUE(httpd.kill_child(child));
     ASSERT_TRUE(httpd.restart()) << httpd.describe();
     EXPECT_NE(probe.get().code, CURLE_OK);
     one_.release();
@@ -205,6 +206,34 @@ TEST_P(Restart, WithAWindowOfAnotherShapeBeginsItAnewAndKeepsTheState) {
     EXPECT_EQ(BreakerPage(httpd).member(one_).number("Window-calls"), 50U);
     ASSERT_TRUE(graceful_to_the_end(httpd));
     EXPECT_EQ(BreakerPage(httpd).member(one_).number("Window-calls"), 50U) << "the same shape: kept";
+}
+
+TEST_P(Restart, KeepsAnOldChildWithAWindowOfAnotherShapeOutOfTheNewOne) {
+    const std::string scoreboard = "<Location /scoreboard>\n    SetHandler server-status\n</Location>\n";
+    Httpd httpd(site(policy(), plain_worker(one_) + scoreboard));
+    httpd.start();
+    EXPECT_EQ(get(httpd.url("/app/")).status, 200);
+    // A request that is half read when the restart comes: the old child makes its call in the new generation.
+    RawClient slow(httpd.port());
+    EXPECT_TRUE(slow.send("GET /app/ HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"));
+    EXPECT_TRUE(wait_until(
+        [&] {
+            const std::string page = get(httpd.url("/scoreboard?auto")).body;
+            return page.find('R', page.find("Scoreboard: ") + 12) != std::string::npos;
+        },
+        patience, "a child to read the request"));
+    const std::vector<pid_t> old = httpd.children();
+    httpd.set_config(policy() + "CircuitBreakerWindow 50calls\n" + status_location + plain_worker(one_) + scoreboard);
+    ASSERT_TRUE(httpd.graceful()) << httpd.describe();
+    one_.answer_next(1, Reply::status(503));
+    EXPECT_TRUE(slow.send("\r\n"));
+    EXPECT_NE(slow.read_to_end().find(" 503 "), std::string::npos) << httpd.describe();
+    EXPECT_TRUE(httpd.wait_for_end_of(old));
+    const BreakerBlock block = BreakerPage(httpd).member(one_);
+    EXPECT_EQ(block.number("Calls"), 2U);
+    EXPECT_EQ(block.number("Window-calls"), 0U);
+    EXPECT_EQ(block.number("Consecutive"), 0U) << "it feeds the totals only\n" << httpd.describe();
+    EXPECT_EQ(block.number("Late"), 1U);
 }
 
 }  // namespace

@@ -2,7 +2,9 @@
 // those that come again are found again, and a table that is full costs breakers, never traffic.
 #include <gtest/gtest.h>
 
+#include <future>
 #include <string>
+#include <vector>
 
 #include "restarts.hpp"
 #include "traffic.hpp"
@@ -127,6 +129,45 @@ TEST_P(Table, DoesNotFillUpOverFiftyRestartsWithEverNewMembers) {
     EXPECT_EQ(BreakerPage(httpd).member(one_).at("State"), "open") << "and who was there all the time has its state";
     EXPECT_TRUE(get(httpd.url("/app")).headers.has("Retry-After"));
     EXPECT_TRUE(wait_for_members(httpd, 3));
+}
+
+TEST_P(Table, DoesNotFillUpThoughThereIsAlwaysAChildOfTheConfigurationBefore) {
+    // Room for 2 x 12 + 64: it would be full after the eighth.
+    const auto config_of = [&](int restart) {
+        std::string names = plain_worker(one_) + "ProxyPass /two " + two_.member() + "\n";
+        for (int i = 0; i < 5; ++i)
+            names += new_names(5 * restart + i);
+        return config(names);
+    };
+    Httpd httpd(site("", ""));
+    httpd.set_config(config_of(0));
+    httpd.start();
+    std::future<Response> long_one;
+    for (int restart = 1; restart <= 12; ++restart) {
+        Backend& now = restart % 2 == 0 ? one_ : two_;
+        Backend& before = restart % 2 == 0 ? two_ : one_;
+        now.hold();
+        std::future<Response> next = get_later(httpd.url(restart % 2 == 0 ? "/app" : "/two"));
+        ASSERT_TRUE(now.wait_for_concurrent(1));
+        httpd.set_config(config_of(restart));
+        ASSERT_TRUE(httpd.graceful()) << httpd.describe();
+        before.release();
+        if (long_one.valid()) EXPECT_EQ(long_one.get().status, 200);
+        long_one = std::move(next);
+        // The page is a new child's: an old one would have other names for its members.
+        EXPECT_TRUE(wait_until(
+            [&] {
+                const BreakerPage page(httpd);
+                return !page.member("http://127.0.0.1:9/" + std::to_string(5 * restart + 4)).empty() &&
+                       page.members().size() <= 32;
+            },
+            patience, "the slots of the configuration before the last to be freed"))
+            << httpd.describe();
+    }
+    one_.release();
+    two_.release();
+    EXPECT_EQ(long_one.get().status, 200);
+    EXPECT_TRUE(httpd.error_lines_with("without a breaker").empty()) << httpd.describe();
 }
 
 TEST_P(Table, ThatIsFullWarnsOnceAndLetsTheRestPassWithoutBreakers) {

@@ -1,5 +1,5 @@
 /*
- * lease.pml: probe slots as leases (DESIGN 3). See the end of this comment for configurations and state counts.
+ * lease.pml: probe slots as leases (DESIGN 3).
  *
  * WHAT. One member: its control word (open / half-open / other) and CONC lease words. T1 threads in child 1, T2 in child 2,
  * the parent (reaps), an operator (RESETS times: any state -> open or closed), a killer (KILLS times: SIGKILL to a child,
@@ -39,7 +39,20 @@
  * EXPIRE_RESERVED KEEP_BITS FREE_FIRST BIT_FIRST APPLY_FIRST NO_SEQ SEQ_RESET
  * NO_ROUND, LEASES=2 with CONC=1; with -DNP: WAIT. Explained where they stand.
  *
-@COUNTS@
+ * SEEN (Spin 6.5.2, exhaustive, no error; run.sh names). Where nothing is said: 2 children with a thread each, K=2, CONC=2,
+ * round 2, tolerate 0, 2 neutral results, one SIGKILL, one operator's step.
+ *   small  lease              as said                                               3,147,584 states, depth 223
+ *          lease-threads      both threads in one child, no operator                1,085,952         220
+ *          lease-cycles       K=1, SPLIT, no cycle                                    502,141         216
+ *   full   lease-split        SPLIT                                                 7,008,096         273
+ *          lease-kills        both children killed, 2 phase changes                 4,615,131         248
+ *          lease-one          CONC=1, 2 + 1 threads, K=1, 2 SIGKILLs, SPLIT         5,232,698         220
+ *          lease-slots        CONC=3, round 2..3, tolerate 1, K=1, 2 SIGKILLs, SPLIT 1,947,516        214
+ *          lease-same-child   both threads in one child                             3,930,785         222
+ *          lease-calls        K=3                                                  21,414,899         285
+ *          lease-three        2 + 1 threads, K=1                                   23,857,624         205
+ *   once   -DT1=2 -DK=1 -DSPLIT -DPHASES=2 (2.8 GB with -DCOLLAPSE)                60,640,244         242
+ * All models: small with mutants about 1 minute, full about 9 minutes of one core, 1.1 GB (each search with -DCOLLAPSE).
  */
 #ifndef CONC
 #define CONC 2			/* concurrent: leases in use, 1..3 */
@@ -311,6 +324,9 @@ enter:	BEGIN(c)
 #endif
 activate:
 	BEGIN(c)
+#ifdef EXPIRE_RESERVED
+		if :: lease[i] != v -> goto next :: else fi;
+#endif
 		assert(lease[i] == v);
 		v = LEASE(ACTIVE, 0, SEQ(v), c);
 		lease[i] = v;
@@ -433,6 +449,9 @@ unreserve:
 	BEGIN(c)
 #ifdef BIT_FIRST
 		goto next;
+#endif
+#ifdef EXPIRE_RESERVED
+		if :: lease[i] != v -> goto next :: else fi;
 #endif
 		assert(lease[i] == v);
 		lease[i] = LEASE(FREE, 0, SEQ(v), 0);

@@ -26,7 +26,12 @@
  * MUTANTS (-D, each must be found): SUM_FIRST NO_TAKEBACK NO_CLEAR CLAIM_FIRST PLAIN_ADD, with -DNP WAIT.
  * Explained where they stand.
  *
-@COUNTS@
+ * SEEN (Spin 6.5.2, exhaustive, no error; run.sh names). Where nothing is said: 2, 1, 1 threads, K=2, N=2, CELLS=2, one child ends.
+ *   small  max_concurrent           CELLS=3 (all three children at once), K=1         288,207 states, depth 157
+ *          max_concurrent-cycles    as said, no cycle                                 309,821         215
+ *   full   max_concurrent-cells     CELLS=3                                         2,514,567         245
+ *          max_concurrent-threads   2, 2, 2 threads, N=3, two children end          5,747,717         237
+ *          max_concurrent-both      CELLS=3, 2, 2, 1 threads, K=1, two children end 8,375,138         187
  */
 #ifndef N
 #define N 2

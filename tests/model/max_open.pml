@@ -28,7 +28,16 @@
  * MUTANTS (-D, each must be found): STATE_FIRST NO_INTENT COUNT_FIRST RELEASE_FIRST IGNORE_HALF NO_CLEAR, with -DSTEAL
  * BLIND_CLEAR, with -DNP WAIT. Explained where they stand.
  *
-@COUNTS@
+ * SEEN (Spin 6.5.2, exhaustive, no error; run.sh names). Where nothing is said: 3 members, LIMIT=1, 2 children with a thread
+ * each, K=2, MOVES=2, one SIGKILL.
+ *   small  max_open           2 members                                             1,132,100 states, depth 189
+ *          max_open-three     LIMIT=2, 2 + 1 threads, K=1, no moves, SEQS=1           691,999         177
+ *          max_open-cycles    2 members, MOVES=1, no cycle                            456,859         238
+ *   full   max_open-members   as said                                               9,746,003         226
+ *          max_open-threads   LIMIT=2, 2 + 1 threads, K=1, MOVES=1, SEQS=1          8,997,140         185
+ *          max_open-steal     STEAL, 2 members, both children killed, GENS=SEQS=4   1,912,819         218
+ *          max_open-forced    FORCED, 2 members, both children killed               1,526,327         203
+ * SEQS=1 is an intent without a sequence: nothing here needs one, as only the parent touches a dead pid's intent.
  */
 #ifndef MEMBERS
 #define MEMBERS 3		/* 2..4 */

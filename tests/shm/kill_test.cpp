@@ -58,10 +58,19 @@ TEST(EveryNamedPlace, IsOnTheListOfThoseAtWhichAChildIsKilled) {
 /// A world with four members and the parent's part after a death.
 class Mourning : public testing::Test {
   protected:
-    /// A child at work until it dies or the board says stop.
+    /// Waits for a child's progress; a child that stands still is found wrong by what comes after.
+    static void await(const shm::Atomic64& progress, std::uint64_t at_least) {
+        const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+        while (progress < at_least && std::chrono::steady_clock::now() < patience)
+            ::sched_yield();
+    }
+    /// A child at work until it dies or the board says stop. One that is not to die at a place is registered on return:
+    /// it must not be given the column of another that the test is just burying.
     pid_t start(unsigned desk, Leases leases, const Place* dies_at = nullptr, unsigned nth = 0) {
         const std::uint64_t seed = ++seed_;
-        return fork_child([&] {
+        const shm::Atomic64& progress = world.board.desk[desk].progress;
+        const std::uint64_t before = progress;
+        const pid_t child = fork_child([&] {
             if (dies_at != nullptr) die_at(dies_at->name, nth);
             Load load(world, members, desk, leases, seed);
             load.begin();
@@ -70,6 +79,8 @@ class Mourning : public testing::Test {
                 load.step();
             load.end();
         });
+        if (dies_at == nullptr) await(progress, before + 1);
+        return child;
     }
     /// Waits for the child and does what the parent does when one has ended. Returns how it ended.
     int bury(pid_t child, unsigned desk) {
@@ -186,10 +197,7 @@ TEST_F(KilledAnywhere, HundredsOfTimesUnderLoadNothingIsLeftBehind) {
         for (int death = 0; death < kDeathsOfARound; ++death) {
             const unsigned victim = random.below(kChildren);
             const shm::Atomic64& progress = world.board.desk[victim].progress;
-            const std::uint64_t end = progress + random.below(120);
-            const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-            while (progress < end && std::chrono::steady_clock::now() < patience)
-                ::sched_yield();
+            await(progress, progress + random.below(120));
             for (std::uint32_t spin = random.below(3'000); spin > 0; --spin)
                 (void)progress.load();
             ::kill(children[victim], SIGKILL);
