@@ -152,7 +152,9 @@ TEST_P(Table, DoesNotFillUpThoughThereIsAlwaysAChildOfTheConfigurationBefore) {
         httpd.set_config(config_of(restart));
         ASSERT_TRUE(httpd.graceful()) << httpd.describe();
         before.release();
-        if (long_one.valid()) EXPECT_EQ(long_one.get().status, 200);
+        if (long_one.valid()) {
+            EXPECT_EQ(long_one.get().status, 200);
+        }
         long_one = std::move(next);
         // The page is a new child's: an old one would have other names for its members.
         EXPECT_TRUE(wait_until(
