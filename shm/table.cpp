@@ -259,6 +259,7 @@ std::uint32_t free_unused(const Segment& segment, std::uint32_t parent_pid) noex
         if (slot.epoch.load(std::memory_order_seq_cst) >= oldest) continue;
         const std::uint64_t claimed = entry(Claim::claiming, parent_pid, hash_of(seen));
         const std::uint64_t ready = seen;
+        step("free.begin");
         if (!segment.directory[i].compare_exchange_strong(seen, claimed, std::memory_order_seq_cst)) continue;
         if (slot.epoch.load(std::memory_order_seq_cst) >= oldest) {  // bound in between: see bind
             segment.directory[i].store(ready, std::memory_order_seq_cst);

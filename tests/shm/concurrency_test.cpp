@@ -22,12 +22,17 @@ TYPED_TEST_SUITE(AtOnce, Executors, ExecutorNames);
 void make_calls(World& world, shm::Slot& slot, const core::Policy& rules, const Worker& worker, int calls,
                 core::Millis step) {
     Random random(worker.index + 1);
+    std::uint32_t seen = 0;
     for (int n = 0; n < calls; ++n) {
         shm::Ending ending = random.below(3) == 0 ? kBad : kGood;
         ending.slow = random.below(4) == 0;
         if (ending.verdict == core::Verdict::failure) world.board.counter[0].fetch_add(1);
         if (ending.slow) world.board.counter[1].fetch_add(1);
         world.board.expect(call(slot, rules, world.process(worker.pid), ending), "a call was refused");
+        // Who weighs the evidence after a call sees that call and all that it saw before (DESIGN 2).
+        const std::uint32_t now = shm::sums_now(slot, rules, world.process(worker.pid)).calls;
+        world.board.expect(now > seen, "a call is missing in the sums that are read after it");
+        seen = now;
         world.pass(step);
     }
 }

@@ -164,6 +164,64 @@ TEST(Bind, OfAMemberThatIsBeingFreedKeepsItsSlotOrGetsNone) {
     }
 }
 
+TEST(Bind, OfAMemberInTheInstantInWhichItIsFreedKeepsIt) {
+    World world;
+    const std::uint32_t index = world.bound(identity("a"));
+    world.restart();
+    std::uint32_t mine = 0xFFFFU;
+    const Between between("free.begin", [&] { mine = world.bound(identity("a")); });
+    EXPECT_EQ(shm::free_unused(world.segment, 1), 0U) << "it was bound between the look and the claim";
+    ASSERT_TRUE(between.has_happened());
+    EXPECT_EQ(mine, index);
+    EXPECT_TRUE(world.segment.is_ready(index));
+}
+
+/// Two places. In the first of `late`'s chain stands another member, so `late` belongs into the second.
+class Chain : public testing::Test {
+  protected:
+    Chain() {
+        const std::uint32_t first = world.bound(identity("early"));
+        for (int n = 0;; ++n) {
+            late = identity("late" + std::to_string(n));
+            if (shm::hash_bytes(&late, sizeof late, 0) % 2 == first) return;
+        }
+    }
+    World world{2};
+    Identity late;
+};
+
+TEST_F(Chain, IsWalkedBeyondATombstone) {
+    const std::uint32_t index = world.bound(late);
+    world.restart();
+    world.bound(late);
+    ASSERT_EQ(shm::free_unused(world.segment, 1), 1U) << "the early one";
+    std::uint32_t found = 0xFFFFU;
+    EXPECT_TRUE(shm::find(world.segment, late, found));
+    EXPECT_EQ(found, index);
+    EXPECT_EQ(world.bound(late), index);
+}
+
+TEST_F(Chain, IsLookedAtAgainByAClaimerSoThatOneMemberNeverHasTwoSlots) {
+    for (const char* place : {"bind.begin", "bind.claimed"}) {
+        World two(world);
+        two.restart();
+        // A claimer has seen no tombstone and is about to take the second place; the first one becomes free, and
+        // another claimer of the same member sees that.
+        std::uint32_t others = 0xFFFFU;
+        BindResult other{};
+        const Between between(place, [&] {
+            ASSERT_EQ(shm::free_unused(two.segment, 1), 1U);
+            other = shm::bind(two.segment, late, two.epoch(), 1002, others);
+        });
+        std::uint32_t mine = 0xFFFFU;
+        const BindResult result = shm::bind(two.segment, late, two.epoch(), 1001, mine);
+        ASSERT_TRUE(between.has_happened());
+        EXPECT_FALSE(result == BindResult::bound && other == BindResult::bound && mine != others) << place;
+        EXPECT_EQ(two.bound(late, 1001), two.bound(late, 1002)) << place;
+        EXPECT_EQ((two.segment.is_ready(0) ? 1 : 0) + (two.segment.is_ready(1) ? 1 : 0), 1) << place;
+    }
+}
+
 // --- a slot's next life ---
 
 /// Frees the slot of "a" and gives it to "b"; `first_epoch` is the one in which "a" was bound.
