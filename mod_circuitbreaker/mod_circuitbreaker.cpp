@@ -1,10 +1,12 @@
 // mod_circuitbreaker: a circuit breaker for every backend that mod_proxy talks to.
 //
 // The module record and the hooks; nothing else. Order:
-//   pre_config    any; mod_proxy's functions are looked up there, and its hooks joined (httpd sorts hooks again after
-//   it) check_config  any; needs only what was read post_config   last: mod_proxy_balancer must have moved its members
-//   into shared memory before child_init    any; uses nothing of other modules handler       middle; our handler name
-//   is nobody else's
+// - pre_config: any; mod_proxy's functions are looked up there, and its hooks joined (httpd sorts hooks again after it)
+// - check_config: any; needs only what was read
+// - post_config: last: mod_proxy_balancer must have moved its members into shared memory before
+// - child_init: any; uses nothing of other modules
+// - pre_connection: first, as others may end it; only notes that a backend connection is new
+// - handler: middle; our handler name is nobody else's
 #include "httpd/call.hpp"
 #include "httpd/directives.hpp"
 #include "httpd/lifecycle.hpp"
