@@ -156,8 +156,8 @@ void clear_missed_children() noexcept {
 shm::InFlight in_flight(const Breaker& breaker) noexcept {
     if (runtime.column == shm::kNoColumn) return {};
     shm::Atomic32* const row = runtime.segment.row(breaker.index);
-    const auto used = runtime.segment.header->columns_used.load(std::memory_order_seq_cst);
-    return {row + runtime.column, row, static_cast<std::uint32_t>(used)};
+    // All columns, not those used so far: a child that registers between this look and our own count would be missed.
+    return {row + runtime.column, row, runtime.segment.header->columns};
 }
 
 extern "C" {
@@ -244,6 +244,11 @@ void cb_on_child_status(server_rec*, pid_t pid, ap_generation_t, int, mpm_child_
 int cb_on_monitor(apr_pool_t*, server_rec*) noexcept {
     if (!runtime.segment.is_valid()) return DECLINED;
     shm::free_unused(runtime.segment, runtime.process.pid);
+    // A lost probe that no request comes across must not wait for its deadline to wrap (37 hours).
+    for (std::uint32_t i = 0; i < runtime.segment.header->capacity; ++i) {
+        if (!runtime.segment.is_ready(i)) continue;
+        shm::expire_probes(runtime.segment.slots[i], policy_of_slot(nullptr, i), runtime.process);
+    }
     report_gaps();
     return DECLINED;
 }

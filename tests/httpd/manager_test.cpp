@@ -2,7 +2,10 @@
 // their balancer, in the shared table.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <csignal>
 #include <string>
+#include <vector>
 
 #include "restarts.hpp"
 #include "traffic.hpp"
@@ -51,16 +54,37 @@ class Manager : public TrafficTest {
         EXPECT_EQ(post(httpd, "w=" + escaped(backend.member()) + "&w_status_D=" + (on ? "0" : "1")), 200);
     }
 
-    /// Requests until as many children have had one as there were at first; each answer must be as wanted. (httpd may
-    /// start more of them meanwhile.)
+    /// A request in each of the server's children; each answer must be as wanted. While one is asked, the others are
+    /// stopped, as nothing else can tell a connection where to go.
     template <class Wanted>
     static void in_every_child(const Httpd& httpd, const std::string& path, Wanted wanted) {
+        const auto signal_all_but = [&](pid_t one, int number, bool to_be_stopped) {
+            for (const pid_t child : httpd.children()) {
+                if (child == one || !httpd.kill_child(child, number)) continue;
+                EXPECT_TRUE(wait_until(
+                    [&] {
+                        const auto info = process_info(child);
+                        return !info || (info->state == 'T') == to_be_stopped;
+                    },
+                    patience, "a child to stop or go on"));
+            }
+        };
+        const auto has_served = [&](pid_t child) {
+            const std::vector<std::string> lines = httpd.access_lines_with("path=" + path + " ");
+            return std::ranges::any_of(
+                lines, [&](const std::string& line) { return line.starts_with("pid=" + std::to_string(child) + " "); });
+        };
         EXPECT_TRUE(wait_until(
             [&] {
-                for (const Response& response : get_at_once(2 * children, httpd.url(path))) {
+                const std::vector<pid_t> all = httpd.children();
+                for (const pid_t child : all) {
+                    if (has_served(child)) continue;
+                    signal_all_but(child, SIGSTOP, true);
+                    const Response response = get(httpd.url(path));
+                    signal_all_but(child, SIGCONT, false);
                     EXPECT_TRUE(wanted(response)) << response.status << " from " << response.backend();
                 }
-                return children_that_served(httpd, path) >= children;
+                return std::ranges::all_of(all, has_served);
             },
             patience, "a request in every child"));
     }

@@ -182,7 +182,7 @@ TYPED_TEST(AtOnce, OnlyOneHalfOpensTheBreakerWhenItsOpenTimeEnds) {
     this->run(world, [&](const Worker& worker) {
         Recorder recorder(world.board, world.segment);
         const shm::Process process = world.process(worker.pid, &recorder);
-        for (int round = 0; round < 200; ++round) {
+        for (int round = 0; round < 100; ++round) {
             if (worker.index == 0) {
                 call(slot, rules, process, kFatal);
                 world.pass(rules.open_time.max);
@@ -205,8 +205,8 @@ TYPED_TEST(AtOnce, OnlyOneHalfOpensTheBreakerWhenItsOpenTimeEnds) {
         }
     });
     const auto is_one = [](const shm::Atomic64& probes) { return probes.load() == 1; };
-    EXPECT_EQ(std::count_if(world.board.counter, world.board.counter + 200, is_one), 200) << "rounds with one probe";
-    EXPECT_EQ(word_of(slot).generation, 600U);
+    EXPECT_EQ(std::count_if(world.board.counter, world.board.counter + 100, is_one), 100) << "rounds with one probe";
+    EXPECT_EQ(word_of(slot).generation, 300U);
     EXPECT_EQ(wrong_with_reports(world, slot), "");
 }
 
@@ -321,7 +321,7 @@ TYPED_TEST(AtOnce, MaxOpenIsNeverExceededWhenMembersTripInTheSameInstant) {
         this->run(world, [&](const Worker& worker) {
             Recorder recorder(world.board, world.segment);
             const shm::Process process = world.process(worker.pid, &recorder);
-            for (int round = 0; round < 100; ++round) {
+            for (int round = 0; round < 50; ++round) {
                 meet(world.board, worker.workers);
                 if (worker.index == 0) {
                     for (shm::Slot* slot : slots)

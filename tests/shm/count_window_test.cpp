@@ -168,6 +168,22 @@ TEST(CountWindowAtAChangeOfGeneration, KeepsALateWriterOutOfTheSumsAlsoBeforeThe
     EXPECT_EQ(area.sum(8).failures, 0U);
 }
 
+TEST(CountWindowAtAChangeOfGeneration, IsNotTakenBackByAWriterOfTheOldOneThatWasOvertaken) {
+    for (const char* place : {"window.full", "window.cell", "window.head"}) {
+        Area area(100);
+        const std::uint32_t before = std::string(place) == "window.full" ? 16 : 15;
+        for (std::uint32_t n = 0; n < before; ++n)
+            area.record(true, false, 7);
+        const Between between(place, [&] { area.record(false, false, 9); });
+        area.record(true, false, std::string(place) == "window.head" ? 8 : 7);
+        ASSERT_TRUE(between.has_happened()) << place;
+        EXPECT_EQ(area.sum(9).calls, 1U) << place;
+        EXPECT_EQ(area.sum(9).failures, 0U) << place;
+        area.record(true, false, 9);
+        EXPECT_EQ(area.sum(9).calls, 2U) << place;
+    }
+}
+
 TEST(CountWindowAtAChangeOfGeneration, GoesOnWhereTheGenerationWraps) {
     Area area(100);
     for (std::uint32_t n = core::kGenerationMask - 100; n != core::kGenerationMask + 100; ++n) {
