@@ -65,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(Mpms, Call, each_mpm, mpm_name);
 
 TEST_P(Call, ThatRunsIntoTheKeepAliveRaceNeverTripsAMember) {
     Backend app("app");
-    Httpd httpd(one_thread_each(site(touchy_policy, plain_worker(app)), 1));
+    Httpd httpd(few_threads_each(site(touchy_policy, plain_worker(app)), 1));
     httpd.start();
     app.answer([](const Request& r) { return r.nth_on_connection > 1 ? Reply::nothing(Ending::fin) : Reply::ok(); });
     unsigned lost = 0;
@@ -84,7 +84,7 @@ TEST_P(Call, ThatRunsIntoTheKeepAliveRaceNeverTripsAMember) {
 
 TEST_P(Call, WhoseUploadRunsIntoTheKeepAliveRaceIsStaleTooButAResetOnAFreshConnection) {
     UploadServer app;
-    Httpd httpd(one_thread_each(site(counting_policy, "ProxyPass /app " + app.member() + "\n"), 1));
+    Httpd httpd(few_threads_each(site(counting_policy, "ProxyPass /app " + app.member() + "\n"), 1));
     httpd.start();
     const auto number = [&](const std::string& key) { return BreakerPage(httpd).member(app.member()).number(key); };
     const std::string body(4'000'000, 'x');

@@ -2,10 +2,7 @@
 // their balancer, in the shared table.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <csignal>
 #include <string>
-#include <vector>
 
 #include "restarts.hpp"
 #include "traffic.hpp"
@@ -24,7 +21,7 @@ class Manager : public TrafficTest {
                balancer_of(members + "    ProxySet growth=5\n");
     }
     [[nodiscard]] static HttpdOptions options(const std::string& config) {
-        return one_thread_each({.mpm = GetParam(), .config = config}, children);
+        return few_threads_each({.mpm = GetParam(), .config = config}, children);
     }
 
     /// What an operator's browser sends: the page's own nonce, and where it comes from.
@@ -54,41 +51,23 @@ class Manager : public TrafficTest {
         EXPECT_EQ(post(httpd, "w=" + escaped(backend.member()) + "&w_status_D=" + (on ? "0" : "1")), 200);
     }
 
-    /// A request in each of the server's children; each answer must be as wanted. While one is asked, the others are
-    /// stopped, as nothing else can tell a connection where to go.
+    /// Requests that every child of the server serves one of at least; each answer must be as wanted.
     template <class Wanted>
-    static void in_every_child(const Httpd& httpd, const std::string& path, Wanted wanted) {
-        const auto signal_all_but = [&](pid_t one, int number, bool to_be_stopped) {
-            for (const pid_t child : httpd.children()) {
-                if (child == one || !httpd.kill_child(child, number)) continue;
-                EXPECT_TRUE(wait_until(
-                    [&] {
-                        const auto info = process_info(child);
-                        return !info || (info->state == 'T') == to_be_stopped;
-                    },
-                    patience, "a child to stop or go on"));
-            }
-        };
-        const auto has_served = [&](pid_t child) {
-            const std::vector<std::string> lines = httpd.access_lines_with("path=" + path + " ");
-            return std::ranges::any_of(
-                lines, [&](const std::string& line) { return line.starts_with("pid=" + std::to_string(child) + " "); });
-        };
+    void in_every_child(const Httpd& httpd, const std::string& path, Wanted wanted) {
         EXPECT_TRUE(wait_until(
             [&] {
-                const std::vector<pid_t> all = httpd.children();
-                for (const pid_t child : all) {
-                    if (has_served(child)) continue;
-                    signal_all_but(child, SIGSTOP, true);
-                    const Response response = get(httpd.url(path));
-                    signal_all_but(child, SIGCONT, false);
+                ClientForEachChild clients(httpd, seats_, children);
+                for (unsigned i = 0; i < children; ++i) {
+                    const Response response = clients.get(path);
                     EXPECT_TRUE(wanted(response)) << response.status << " from " << response.backend();
                 }
-                return std::ranges::all_of(all, has_served);
+                return httpd.wait_for_access_line("path=" + path + " ") &&
+                       children_that_served(httpd, path) >= children;
             },
             patience, "a request in every child"));
     }
 
+    Backend seats_{"seats"};
     Backend first_{"first"};
     Backend added_{"added"};
 };
@@ -96,7 +75,7 @@ class Manager : public TrafficTest {
 INSTANTIATE_TEST_SUITE_P(Httpd, Manager, each_mpm, mpm_name);
 
 TEST_P(Manager, AnAddedMembersBreakerActsInEveryChild) {
-    Httpd httpd(options(config(quick_policy + std::string(long_open), member_line(first_))));
+    Httpd httpd(options(config(quick_policy + std::string(long_open), member_line(first_), seats_at(seats_))));
     httpd.start();
     ASSERT_TRUE(httpd.wait_for_children(children));
     const auto from = [](const char* name) {

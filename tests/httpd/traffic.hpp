@@ -70,25 +70,34 @@ inline constexpr const char* counting_policy =
 /// No call and no probe is under way, and no lease is taken: every permit has come back.
 [[nodiscard]] bool wait_for_no_permits(const Httpd& httpd, const Backend& backend);
 
-/// Clients whose kept connections lead to as many different children. The server needs that many children with one
-/// thread each (`one_thread_each`); `backend` answers them and is otherwise idle. A connection can be lost on the way
-/// (httpd closes it after a 503, and mpm_event when it wants to): the client then comes back to any child.
+/// `/seat`, a worker without a breaker: where a ClientForEachChild finds its children.
+[[nodiscard]] std::string seats_at(const Backend& backend);
+
+/// Clients whose kept connections lead to as many different children. The server needs that many (`few_threads_each`),
+/// and `seats` at /seat. A connection can be lost on the way (httpd closes it after a 503, and mpm_event when it wants
+/// to): the client then comes back to any child.
 class ClientForEachChild {
   public:
-    ClientForEachChild(const Httpd& httpd, Backend& backend, unsigned count);
+    ClientForEachChild(const Httpd& httpd, Backend& seats, unsigned count);
     /// The next client in turn makes the request.
     [[nodiscard]] Response get(const std::string& path);
 
   private:
+    [[nodiscard]] bool find_seats(unsigned count);
+
     const Httpd& httpd_;
     std::vector<std::unique_ptr<Client>> clients_;
+    std::set<std::string> children_;
+    std::size_t rounds_ = 0;
     std::size_t next_ = 0;
 };
 
 /// Different children that have served requests for that path, by the access log.
 [[nodiscard]] std::size_t children_that_served(const Httpd& httpd, const std::string& path);
 
-[[nodiscard]] HttpdOptions one_thread_each(HttpdOptions options, unsigned children);
+/// So many children, and so few threads that concurrent requests spread over them. (Not one: an mpm_event of one thread
+/// a child takes connections that then wait behind each other while other children are idle.)
+[[nodiscard]] HttpdOptions few_threads_each(HttpdOptions options, unsigned children);
 
 /// Handlers wait in it until it is opened.
 class Gate {
