@@ -36,7 +36,7 @@ all: $(BUILD)/mod_circuitbreaker.so
 
 $(BUILD)/mod_circuitbreaker.so: $(module_objects)
 	@echo "  link $@"
-	@$(CXX) -shared -o $@ $^ -Wl,-z,relro,-z,now -Wl,--as-needed
+	@$(CXX) -shared -o $@ $^ -Wl,-z,relro,-z,now -Wl,--as-needed -ljansson
 
 $(BUILD)/module/%.o: %.cpp
 	@mkdir -p $(@D)
@@ -57,11 +57,11 @@ $(BUILD)/steps/%.o: %.cpp
 # --- tests ---
 $(BUILD)/unit_tests: $(call test_objects,$(wildcard tests/unit/*.cpp) $(CORE))
 	@echo "  link $@"
-	@$(CXX) -pthread -o $@ $^ -lgtest_main -lgtest
+	@$(CXX) -pthread -o $@ $^ -lgtest_main -lgtest -ljansson
 
 $(BUILD)/shm_tests: $(patsubst %.cpp,$(BUILD)/steps/%.o,$(wildcard tests/shm/*.cpp) $(SHM) $(CORE))
 	@echo "  link $@"
-	@$(CXX) -pthread -o $@ $^ -lgtest_main -lgtest -lapr-1
+	@$(CXX) -pthread -o $@ $^ -lgtest_main -lgtest -lapr-1 -ljansson
 
 $(BUILD)/harness_tests: $(call test_objects,$(wildcard tests/support/*.cpp))
 	@echo "  link $@"
@@ -76,7 +76,7 @@ check_programs := $(BUILD)/demo $(BUILD)/unit_tests $(BUILD)/shm_tests $(BUILD)/
 # The benchmark links the module's own objects: what is measured is what is loaded.
 $(BUILD)/permit_bench: $(call test_objects,tests/bench/permit_bench.cpp) $(filter-out %/segment.o,$(patsubst %.cpp,$(BUILD)/module/%.o,$(CORE) $(SHM)))
 	@echo "  link $@"
-	@$(CXX) -pthread -o $@ $^ -lbenchmark
+	@$(CXX) -pthread -o $@ $^ -lbenchmark -ljansson
 
 bench: $(BUILD)/permit_bench
 	$(BUILD)/permit_bench

@@ -24,7 +24,7 @@ std::uint32_t ramp_share(const RampUp& ramp_up, Millis elapsed) noexcept {
     return static_cast<std::uint32_t>(from + (kWhole - from) * elapsed / ramp_up.duration);
 }
 
-const char* contradiction(const Policy& policy) noexcept {
+const char* contradiction(const Policy& policy, bool has_fatal) noexcept {
     if (policy.mode == Mode::off) return nullptr;
     const bool has_rate = policy.failure_rate > 0 || policy.slow_call.threshold > 0;
     if (has_rate && policy.window.calls > 0 && policy.minimum_calls > policy.window.calls) {
@@ -32,9 +32,9 @@ const char* contradiction(const Policy& policy) noexcept {
                "rate "
                "could ever trip: lower CircuitBreakerMinimumCalls or widen CircuitBreakerWindow";
     }
-    if (policy.failure_rate == 0 && policy.consecutive_failures == 0 && policy.slow_call.threshold == 0) {
+    if (!has_fatal && policy.failure_rate == 0 && policy.consecutive_failures == 0 && policy.slow_call.threshold == 0) {
         return "CircuitBreakerFailureRate, CircuitBreakerConsecutiveFailures and CircuitBreakerSlowCall are all Off, "
-               "so nothing could ever trip: set one of them, or CircuitBreaker Off";
+               "so nothing could ever trip: set one of them, or a CircuitBreakerVerdict fatal, or CircuitBreaker Off";
     }
     return nullptr;
 }

@@ -26,8 +26,9 @@ inline constexpr Millis kMinOpenTime = 100;
 inline constexpr Millis kMaxOpenTime = kDay;
 inline constexpr std::uint32_t kMaxProbes = 63;      // 6 bits of the control word
 inline constexpr std::uint32_t kMaxConcurrent = 16;  // one bit and one lease each
-inline constexpr std::uint32_t kMaxTolerate = 15;    // 4 bits of the control word
-inline constexpr std::uint32_t kMaxNeutral = 15;     // at that many in a round the breaker opens again
+inline constexpr std::uint32_t kMaxBodyLimit = 1U << 20U;
+inline constexpr std::uint32_t kMaxTolerate = 15;  // 4 bits of the control word
+inline constexpr std::uint32_t kMaxNeutral = 15;   // at that many in a round the breaker opens again
 inline constexpr Millis kMaxPermitAge = 12ULL * 3600 * kMillisPerSecond;  // an older result decides nothing
 
 enum class Mode : std::uint8_t { off, on, observe };
@@ -82,6 +83,7 @@ struct Policy {
     RampUp ramp_up;
     Millis probe_timeout = 0;          // 0: the member's own timeout
     std::uint32_t max_concurrent = 0;  // 0: Off
+    std::uint32_t body_limit = 8192;   // bytes of a response that conditions look at
     Millis settle = 10 * kMillisPerSecond;
     bool retry_after = true;  // Retry-After on a refusal
 };
@@ -96,8 +98,9 @@ static_assert(std::is_trivially_destructible_v<Policy>);
 [[nodiscard]] std::uint32_t ramp_share(const RampUp& ramp_up, Millis elapsed) noexcept;
 
 /// What contradicts itself across directives, as a sentence an operator can act on; nullptr if nothing does.
-/// (What contradicts itself within one directive is refused when that directive is read.)
-[[nodiscard]] const char* contradiction(const Policy& policy) noexcept;
+/// `has_fatal`: a verdict rule may trip at once. (What contradicts itself within one directive is refused when that
+/// directive is read.)
+[[nodiscard]] const char* contradiction(const Policy& policy, bool has_fatal = false) noexcept;
 
 }  // namespace cb::core
 

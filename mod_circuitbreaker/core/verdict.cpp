@@ -1,5 +1,7 @@
 #include "verdict.hpp"
 
+#include <charconv>
+
 namespace cb::core {
 namespace {
 
@@ -7,21 +9,12 @@ constexpr std::string_view kClassNames[kClasses] = {"connect",   "timeout",  "re
                                                     "truncated", "protocol", "local", "client"};
 constexpr auto kFirstClass = static_cast<std::uint16_t>(Outcome::connect);
 
-constexpr CodeRange only(Outcome outcome) {
-    return {static_cast<std::uint16_t>(outcome), static_cast<std::uint16_t>(outcome)};
-}
+constexpr std::string_view kVerdictNames[kVerdicts] = {"success", "failure", "fatal", "tolerate", "ignore"};
 
-constexpr Rule kBuiltin[] = {
-    {Verdict::failure,
-     6,
-     {only(Outcome::connect),
-      only(Outcome::timeout),
-      only(Outcome::reset),
-      only(Outcome::truncated),
-      only(Outcome::protocol),
-      {502, 504}}},
-    {Verdict::ignore, 4, {only(Outcome::local), only(Outcome::client), only(Outcome::stale), only(Outcome::none)}},
-};
+bool parse_status(std::string_view text, std::uint16_t& status) noexcept {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), status);
+    return text.size() == 3 && error == std::errc{} && end == text.data() + 3 && status >= 100 && status < 600;
+}
 
 }  // namespace
 
@@ -38,22 +31,41 @@ Outcome class_named(std::string_view wanted) noexcept {
 }
 
 std::string_view name(Verdict verdict) noexcept {
-    switch (verdict) {
-        case Verdict::success:
-            return "success";
-        case Verdict::failure:
-            return "failure";
-        case Verdict::fatal:
-            return "fatal";
-        case Verdict::tolerate:
-            return "tolerate";
-        case Verdict::ignore:
-            return "ignore";
+    const auto index = static_cast<std::uint32_t>(verdict);
+    return index < kVerdicts ? kVerdictNames[index] : "unknown";
+}
+
+bool verdict_named(std::string_view wanted, Verdict& verdict) noexcept {
+    for (std::uint32_t i = 0; i < kVerdicts; ++i) {
+        if (kVerdictNames[i] != wanted) continue;
+        verdict = static_cast<Verdict>(i);
+        return true;
     }
-    return "unknown";
+    return false;
+}
+
+bool concerns_member(Outcome outcome) noexcept {
+    return outcome != Outcome::none && outcome != Outcome::local && outcome != Outcome::client &&
+           outcome != Outcome::stale;
+}
+
+bool parse_codes(std::string_view text, CodeRange& range) noexcept {
+    if (const Outcome outcome = class_named(text); outcome != Outcome::none) {
+        range = {static_cast<std::uint16_t>(outcome), static_cast<std::uint16_t>(outcome)};
+        return true;
+    }
+    const std::size_t dash = text.find('-');
+    if (dash == std::string_view::npos) {
+        if (!parse_status(text, range.first)) return false;
+        range.last = range.first;
+        return true;
+    }
+    return parse_status({text.data(), dash}, range.first) &&
+           parse_status({text.data() + dash + 1, text.size() - dash - 1}, range.last) && range.first <= range.last;
 }
 
 bool matches(const Rule& rule, Outcome outcome) noexcept {
+    if (rule.ranges == 0) return concerns_member(outcome);
     const auto code = static_cast<std::uint16_t>(outcome);
     for (std::uint32_t i = 0; i < rule.ranges; ++i) {
         if (code >= rule.range[i].first && code <= rule.range[i].last) return true;
@@ -61,11 +73,10 @@ bool matches(const Rule& rule, Outcome outcome) noexcept {
     return false;
 }
 
-Verdict builtin_verdict(Outcome outcome) noexcept {
-    for (const Rule& rule : kBuiltin) {
-        if (matches(rule, outcome)) return rule.verdict;
-    }
-    return Verdict::success;
+Verdict builtin_verdict(Outcome outcome, const Rule& statuses) noexcept {
+    if (!concerns_member(outcome)) return Verdict::ignore;
+    if (!is_status(outcome)) return Verdict::failure;
+    return statuses.ranges > 0 && matches(statuses, outcome) ? Verdict::failure : Verdict::success;
 }
 
 }  // namespace cb::core

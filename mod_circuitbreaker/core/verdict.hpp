@@ -42,25 +42,37 @@ inline constexpr std::uint32_t kClasses = 8;
 [[nodiscard]] Outcome class_named(std::string_view name) noexcept;
 
 [[nodiscard]] std::string_view name(Verdict verdict) noexcept;
+/// The verdict so named. False if there is none.
+[[nodiscard]] bool verdict_named(std::string_view name, Verdict& verdict) noexcept;
 
-/// What a rule matches: inclusive ranges of outcome codes (a class is a range of one). At most `kMaxRanges`.
+/// Does it say anything about the member? `local`, `client`, `stale` and none don't.
+[[nodiscard]] bool concerns_member(Outcome outcome) noexcept;
+
+/// Outcome codes from `first` to `last`; a class is a range of one.
 struct CodeRange {
     std::uint16_t first;
     std::uint16_t last;
 };
 
+/// "503", "502-504" (100 to 599, not backwards) or the name of a class. False if it is none of them.
+[[nodiscard]] bool parse_codes(std::string_view text, CodeRange& range) noexcept;
+
+/// A rule's statuses and classes, which are alternatives. None at all: whatever concerns the member.
 struct Rule {
-    static constexpr std::uint32_t kMaxRanges = 16;
     Verdict verdict;
-    std::uint8_t ranges;
-    CodeRange range[kMaxRanges];
+    std::uint32_t ranges;
+    const CodeRange* range;
 };
 
 [[nodiscard]] bool matches(const Rule& rule, Outcome outcome) noexcept;
 
-/// The rules that stand at the end of every list (DESIGN 6): failure connect timeout reset truncated protocol
-/// 502-504; ignore local client stale; else success.
-[[nodiscard]] Verdict builtin_verdict(Outcome outcome) noexcept;
+inline constexpr CodeRange kFailingStatuses[] = {{502, 504}};
+/// The statuses that fail where no rule says otherwise (a balancer's `failonstatus` takes their place).
+inline constexpr Rule kBuiltinStatuses{Verdict::failure, 1, kFailingStatuses};
+
+/// What stands at the end of every list (DESIGN 6): failure connect timeout reset truncated protocol, and the
+/// statuses; ignore local client stale; else success.
+[[nodiscard]] Verdict builtin_verdict(Outcome outcome, const Rule& statuses = kBuiltinStatuses) noexcept;
 
 }  // namespace cb::core
 

@@ -5,6 +5,7 @@
 #include "judge.hpp"
 #include "runtime.hpp"
 #include "select.hpp"
+#include "verdicts.hpp"
 
 namespace cb::httpd {
 namespace {
@@ -16,16 +17,6 @@ constinit thread_local Call* running_call = nullptr;
 
 core::Millis now() noexcept {
     return runtime.process.clock.now();
-}
-
-const char* verdict_text(apr_pool_t* p, core::Verdict verdict, core::Outcome outcome) noexcept {
-    if (verdict == core::Verdict::success) return "success";
-    if (core::is_status(outcome)) {
-        return apr_psprintf(p, "%s:%d", core::name(verdict).data(), static_cast<int>(outcome));
-    }
-    return outcome == core::Outcome::none
-               ? core::name(verdict).data()
-               : apr_pstrcat(p, core::name(verdict).data(), ":", core::class_name(outcome).data(), nullptr);
 }
 
 /// The members that mod_proxy could use, for CircuitBreakerMaxOpen.
@@ -58,11 +49,11 @@ void finish_call(RequestState& state, core::Outcome outcome) noexcept {
     const core::Policy& policy = call.breaker->policy;
     shm::Ending ending;
     ending.outcome = outcome;
-    ending.verdict = core::builtin_verdict(outcome);
+    const Judgement judgement = judge(state, outcome, true);
+    ending.verdict = judgement.verdict;
     ending.slow =
         policy.slow_call.threshold > 0 && is_timed(outcome) && latency_of(call, now()) > policy.slow_call.threshold;
-    apr_table_setn(state.r->subprocess_env, "CIRCUIT_BREAKER_VERDICT",
-                   verdict_text(state.r->pool, ending.verdict, outcome));
+    apr_table_setn(state.r->subprocess_env, "CIRCUIT_BREAKER_VERDICT", verdict_text(state.r->pool, judgement, outcome));
     shm::finish(*call.slot, policy, runtime.process, call.permit, ending, peers_of(state));
 }
 
@@ -120,8 +111,8 @@ void note_headers(RequestState& state) noexcept {
     call.has_headers = true;
     call.status = call.is_http ? atoi(from_backend) : state.r->status;
     call.headers_at = now();
-    const core::Verdict verdict = core::builtin_verdict(core::status_outcome(call.status));
-    mark(call, shm::provisional(verdict));
+    note_headers_for_rules(state);
+    mark(call, shm::provisional(judge(state, core::status_outcome(call.status), false).verdict));
 }
 
 extern "C" apr_status_t on_response(ap_filter_t* f, apr_bucket_brigade* bb) noexcept {
@@ -142,6 +133,7 @@ extern "C" apr_status_t on_response(ap_filter_t* f, apr_bucket_brigade* bb) noex
         if (!is_error_first || (call.is_http && state.r->sent_bodyct != 0)) note_headers(state);
     }
     if (call.has_headers && !call.is_finished) {
+        note_body_for_rules(state, bb);
         if (is_end) {
             finish_call(state, call.is_broken_off ? core::Outcome::truncated : core::status_outcome(call.status));
         } else if (now() - call.headers_at >= settle_time(state.r, *call.breaker)) {
@@ -203,6 +195,7 @@ extern "C" int on_scheme_handler(request_rec* r, proxy_worker* worker, proxy_ser
         const core::Outcome outcome = outcome_of(state->call, r, rv);
         // With ProxyRemote several handlers may follow one selection: the permit spans them, the last one decides.
         if (proxyhost != nullptr && (rv == DECLINED || rv == HTTP_BAD_GATEWAY)) return rv;
+        note_end_for_rules(*state, rv);
         finish_call(*state, outcome);
         if (!may_go_on(*state, rv, outcome, attempts)) return rv;
         shm::Slot& failed = *state->call.slot;
@@ -254,6 +247,7 @@ void begin_call(RequestState& state, Breaker& breaker, shm::Slot& slot, proxy_wo
     state.call.worker = &worker;
     state.call.error_time = worker.s->error_time;
     state.call.permit = permit;
+    state.call.is_probe = permit.kind == shm::PermitKind::probe;
     state.call.started = now();
 }
 

@@ -3,27 +3,15 @@
 #include <cstring>
 
 #include "parse.hpp"
+#include "runtime.hpp"
 #include "settings.hpp"
+#include "words.hpp"
 
 namespace cb::httpd {
 namespace {
 
 using core::Millis;
 using core::Policy;
-
-struct Words {
-    cmd_parms* cmd;
-    int count;
-    char* const* word;
-
-    [[nodiscard]] const char* wrong(const char* value, const char* allowed) const noexcept {
-        if (*value == '\0') return apr_psprintf(cmd->pool, "%s: a value is missing, write %s", cmd->cmd->name, allowed);
-        return apr_psprintf(cmd->pool, "%s: \"%s\" is wrong, write %s", cmd->cmd->name, value, allowed);
-    }
-    [[nodiscard]] const char* contradiction(const char* what) const noexcept {
-        return apr_psprintf(cmd->pool, "%s: %s", cmd->cmd->name, what);
-    }
-};
 
 // Each reader gets at least one word; it returns nullptr, or the message.
 
@@ -192,6 +180,12 @@ const char* read_ramp_up(const Words& words, Policy& policy) noexcept {
     return nullptr;
 }
 
+const char* read_body_limit(const Words& words, Policy& policy) noexcept {
+    return parse_number(words.word[0], 1, core::kMaxBodyLimit, policy.body_limit)
+               ? nullptr
+               : words.wrong(words.word[0], "a number of bytes from 1 to 1048576");
+}
+
 const char* read_settle(const Words& words, Policy& policy) noexcept {
     return parse_duration(words.word[0], 0, core::kDay, policy.settle)
                ? nullptr
@@ -202,10 +196,21 @@ const char* read_retry_after(const Words& words, Policy& policy) noexcept {
     return parse_on_off(words.word[0], policy.retry_after) ? nullptr : words.wrong(words.word[0], "On or Off");
 }
 
+const char* read_verdict(const Words& words, Settings& settings) noexcept {
+    return read_verdict_rule(words, settings.rules);
+}
+
+const char* read_probe_verdict(const Words& words, Settings& settings) noexcept {
+    return read_verdict_rule(words, settings.probe_rules);
+}
+
 struct Reader {
     const char* (*read)(const Words& words, Policy& policy) noexcept;
     int max_words;
+    const char* (*read_rule)(const Words& words, Settings& settings) noexcept = nullptr;  // instead of `read`
 };
+
+constexpr int kMaxRuleWords = 63;  // httpd passes on 64 and says nothing of more
 
 constexpr Reader kReaders[kDirectives] = {
     {read_mode, 1},
@@ -218,13 +223,17 @@ constexpr Reader kReaders[kDirectives] = {
     {read_max_open, 1},
     {read_probes, 4},
     {read_ramp_up, 2},
+    {nullptr, kMaxRuleWords, read_verdict},
+    {nullptr, kMaxRuleWords, read_probe_verdict},
+    {read_body_limit, 1},
     {read_settle, 1},
     {read_retry_after, 1},
 };
 
 /// The directives that may also stand in <Location>, <Directory>, <Files> and <If>.
 bool is_for_requests(Directive directive) noexcept {
-    return directive == Directive::settle || directive == Directive::retry_after;
+    return directive == Directive::verdict || directive == Directive::probe_verdict ||
+           directive == Directive::body_limit || directive == Directive::settle || directive == Directive::retry_after;
 }
 
 /// Name of the innermost section that the directive stands in ("<proxy"), or nullptr at server level.
@@ -254,7 +263,12 @@ const char* on_directive(cmd_parms* cmd, void* mconfig, int argc, char* const ar
         auto* dir = static_cast<DirConfig*>(mconfig);
         settings = is_proxy ? &dir->section : &dir->request;
     }
-    if (const char* error = kReaders[index].read(words, settings->policy)) return error;
+    const Reader& reader = kReaders[index];
+    const char* const error =
+        reader.read_rule != nullptr ? reader.read_rule(words, *settings) : reader.read(words, settings->policy);
+    if (error != nullptr) return error;
+    // Which member it will meet is not known before the request (core::contradiction).
+    if (settings != &server_settings(cmd->server) && has_fatal(settings->rules)) runtime.has_fatal_for_requests = true;
     settings->note(directive, cmd->directive);
     return nullptr;
 }
@@ -285,6 +299,9 @@ constinit const command_rec kDirectiveTable[] = {
     entry(Directive::max_open, kServerProxy, "largest percentage of a balancer's members to be out at once"),
     entry(Directive::probes, kServerProxy, "N [concurrent=N] [tolerate=N] [successes=N]"),
     entry(Directive::ramp_up, kServerProxy, "DURATION [from=PERCENT], or Off"),
+    entry(Directive::verdict, kEverywhere, "VERDICT CONDITION...: what a call that ended like this counts as"),
+    entry(Directive::probe_verdict, kEverywhere, "the same for probes only, tried first"),
+    entry(Directive::body_limit, kEverywhere, "bytes of a response body that conditions look at"),
     entry(Directive::settle, kEverywhere, "time after the headers at which a call's verdict is due"),
     entry(Directive::retry_after, kEverywhere, "On or Off: send Retry-After with a refusal"),
     {},

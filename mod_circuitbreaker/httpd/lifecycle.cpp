@@ -46,11 +46,12 @@ const char* places_text(apr_pool_t* p, const Settings& settings, const char* mes
 
 bool report_contradictions(apr_pool_t* ptemp, server_rec* main_server) noexcept {
     bool is_fine = true;
-    PolicyReader policies(ptemp);
+    PolicyReader policies(ptemp, ptemp);
     for_each_member(main_server, [&](server_rec* s, proxy_balancer* balancer, proxy_worker& worker) noexcept {
         if (!is_fine || !can_have_breaker(worker)) return;
         const Settings settings = policies.settings_of(s, balancer, worker);
-        const char* const what = core::contradiction(settings.policy);
+        const char* const what =
+            core::contradiction(settings.policy, runtime.has_fatal_for_requests || has_fatal(settings.rules));
         if (what == nullptr) return;
         is_fine = false;
         ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_ERR, 0, s, "mod_circuitbreaker: member %s%s%s: %s (set: %s)",
@@ -61,7 +62,7 @@ bool report_contradictions(apr_pool_t* ptemp, server_rec* main_server) noexcept 
 }
 
 void warn_of_members_without(apr_pool_t* ptemp, server_rec* main_server) noexcept {
-    PolicyReader policies(ptemp);
+    PolicyReader policies(ptemp, ptemp);
     for_each_member(main_server, [&](server_rec* s, proxy_balancer* balancer, proxy_worker& worker) noexcept {
         if (can_have_breaker(worker) || policies.settings_of(s, balancer, worker).policy.mode == core::Mode::off)
             return;

@@ -114,13 +114,13 @@ Settings PolicyReader::settings_of(const server_rec* server, const proxy_balance
     const Member member(pool_, balancer, worker);
     for (int i = 0; i < sections_->nelts; ++i) {
         const Section& section = APR_ARRAY_IDX(sections_, i, const Section);
-        if (member.is_named_by_balancer(section)) overlay(settings, section.settings());
+        if (member.is_named_by_balancer(section)) overlay(kept_, settings, section.settings());
     }
     for (int i = 0; i < sections_->nelts; ++i) {
         const Section& section = APR_ARRAY_IDX(sections_, i, const Section);
         // A pattern that has already matched the balancer ("*") is no refinement of the member.
         if (!member.is_named_by_balancer(section) && member.is_named_itself(section)) {
-            overlay(settings, section.settings());
+            overlay(kept_, settings, section.settings());
         }
     }
     return settings;

@@ -14,8 +14,8 @@ namespace cb::httpd {
 /// Reads the policies of many members; keeps the sections of the server it was last asked about.
 class PolicyReader {
   public:
-    /// Scratch memory comes from `temporary`, which must outlive the reader.
-    explicit PolicyReader(apr_pool_t* temporary) noexcept : pool_(temporary) {}
+    /// Scratch memory comes from `temporary`, which must outlive the reader; lists of rules in the result from `kept`.
+    PolicyReader(apr_pool_t* temporary, apr_pool_t* kept) noexcept : pool_(temporary), kept_(kept) {}
 
     /// `balancer` is nullptr for a worker without one.
     [[nodiscard]] Settings settings_of(const server_rec* server, const proxy_balancer* balancer,
@@ -28,6 +28,7 @@ class PolicyReader {
     void read_sections_of(const server_rec* server) noexcept;
 
     apr_pool_t* pool_;
+    apr_pool_t* kept_;
     const server_rec* server_ = nullptr;
     apr_array_header_t* sections_ = nullptr;
 };

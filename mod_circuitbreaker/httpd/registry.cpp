@@ -32,9 +32,12 @@ const char* vhost_name(apr_pool_t* p, const server_rec* s) noexcept {
 }
 
 void fill(Breaker& breaker, apr_pool_t* p, const server_rec* server, std::uint64_t vhost,
-          const proxy_balancer* balancer, const proxy_worker& worker, const core::Policy& policy) noexcept {
+          const proxy_balancer* balancer, const proxy_worker& worker, const Settings& settings) noexcept {
     breaker.key = worker.s;
-    breaker.policy = policy;
+    breaker.policy = settings.policy;
+    breaker.rules = settings.rules;
+    breaker.probe_rules = settings.probe_rules;
+    breaker.failing_statuses = failing_statuses(p, balancer);
     breaker.name = *worker.s->uds_path != '\0'
                        ? apr_pstrcat(p, "unix:", worker.s->uds_path, "|", worker.s->name_ex, nullptr)
                        : apr_pstrdup(p, worker.s->name_ex);
@@ -93,7 +96,7 @@ std::uint64_t vhost_hash(server_rec* main_server, const server_rec* server) noex
 
 std::uint32_t count_members(apr_pool_t* ptemp, server_rec* main_server) noexcept {
     std::uint32_t count = 0;
-    PolicyReader policies(ptemp);
+    PolicyReader policies(ptemp, ptemp);
     for_each_member(main_server, [&](server_rec* s, proxy_balancer* balancer, proxy_worker& worker) noexcept {
         if (!can_have_breaker(worker)) return;
         if (policies.settings_of(s, balancer, worker).policy.mode != core::Mode::off) ++count;
@@ -122,7 +125,7 @@ Registry* Registry::build(apr_pool_t* pconf, apr_pool_t* ptemp, server_rec* main
     registry->table_ = static_cast<std::atomic<Breaker*>*>(apr_pcalloc(pconf, registry->size_ * sizeof(void*)));
     registry->by_index_ = static_cast<std::atomic<Breaker*>*>(apr_pcalloc(pconf, registry->capacity_ * sizeof(void*)));
     without = 0;
-    PolicyReader policies(ptemp);
+    PolicyReader policies(ptemp, pconf);
     const bool is_kept = keeps_status(main_server);
     const server_rec* last = nullptr;
     std::uint64_t vhost = 0;
@@ -131,8 +134,9 @@ Registry* Registry::build(apr_pool_t* pconf, apr_pool_t* ptemp, server_rec* main
         if (s != last) vhost = vhost_hash(main_server, s);
         last = s;
         auto* const breaker = new (apr_pcalloc(pconf, sizeof(Breaker))) Breaker();
-        const core::Policy policy = policies.settings_of(s, balancer, worker).policy;
-        fill(*breaker, pconf, s, vhost, balancer, worker, policy);
+        const Settings settings = policies.settings_of(s, balancer, worker);
+        const core::Policy& policy = settings.policy;
+        fill(*breaker, pconf, s, vhost, balancer, worker, settings);
         if (policy.mode == core::Mode::off) breaker->is_final = true;  // known, so that no child asks again
         const bool is_fresh = balancer == nullptr || !is_kept;
         if (policy.mode != core::Mode::off && !registry->bind(*breaker, *worker.s, is_fresh)) ++without;
@@ -209,22 +213,22 @@ Breaker* Registry::adopt(const proxy_worker& worker) noexcept {
         if (balancer != nullptr && balancer->workers == worker.balancer->workers) server = s;
     });
     if (server == nullptr) return nullptr;
+    apr_pool_t* kept = nullptr;
+    if (apr_pool_create(&kept, nullptr) != APR_SUCCESS) return nullptr;
     apr_pool_t* scratch = nullptr;
-    if (apr_pool_create(&scratch, nullptr) != APR_SUCCESS) return nullptr;
-    const core::Policy policy = PolicyReader(scratch).settings_of(server, worker.balancer, worker).policy;
     void* const memory = std::calloc(1, sizeof(Breaker));
-    apr_pool_t* names = nullptr;
-    if (memory == nullptr || apr_pool_create(&names, nullptr) != APR_SUCCESS) {
+    if (memory == nullptr || apr_pool_create(&scratch, nullptr) != APR_SUCCESS) {
         std::free(memory);
-        apr_pool_destroy(scratch);
+        apr_pool_destroy(kept);
         return nullptr;
     }
+    const Settings settings = PolicyReader(scratch, kept).settings_of(server, worker.balancer, worker);
     auto* const breaker = new (memory) Breaker();
-    fill(*breaker, names, server, vhost_hash(main_server_, server), worker.balancer, worker, policy);
-    if (policy.mode == core::Mode::off) breaker->is_final = true;
+    fill(*breaker, kept, server, vhost_hash(main_server_, server), worker.balancer, worker, settings);
+    if (settings.policy.mode == core::Mode::off) breaker->is_final = true;
     apr_pool_destroy(scratch);
     if (!insert(breaker)) {
-        apr_pool_destroy(names);
+        apr_pool_destroy(kept);
         std::free(memory);
         return find_key(worker.s);
     }

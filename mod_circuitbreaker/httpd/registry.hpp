@@ -18,9 +18,12 @@ namespace cb::httpd {
 struct Breaker {
     const proxy_worker_shared* key;
     core::Policy policy;
-    const char* name;      // as mod_proxy shows it, with its socket path
-    const char* balancer;  // "" for a worker without one
-    const char* vhost;     // name:port of the server that defines it
+    RuleList rules;  // verdict rules: of probes only, and of all calls
+    RuleList probe_rules;
+    core::Rule failing_statuses;  // of the built-in verdicts
+    const char* name;             // as mod_proxy shows it, with its socket path
+    const char* balancer;         // "" for a worker without one
+    const char* vhost;            // name:port of the server that defines it
     shm::Identity identity;
     std::atomic<shm::Slot*> slot;  // nullptr: runs without a breaker (table full, or being claimed by another process)
     std::uint32_t index;

@@ -11,6 +11,16 @@
 
 namespace cb::httpd {
 
+/// The beginning of a response's body, kept while a verdict rule looks at it.
+struct Sample {
+    char* bytes = nullptr;
+    std::uint32_t size = 0;
+    std::uint32_t capacity = 0;
+    bool is_wanted = false;
+    bool is_over = false;   // there was more than the limit
+    bool is_whole = false;  // the response has ended, and all of it is here
+};
+
 /// One call to one member, as far as it has been seen (DESIGN 4.5 to 4.8).
 struct Call {
     Breaker* breaker = nullptr;  // nullptr: nothing to watch
@@ -23,8 +33,11 @@ struct Call {
     core::Millis sent_at = 0;
     core::Millis first_byte_at = 0;
     core::Millis headers_at = 0;
+    Sample sample;
+    const bool* expressions = nullptr;       // of each rule, as they were when the headers came
     apr_status_t read_status = APR_SUCCESS;  // how reading from the backend ended, before there was an answer
     int status = 0;
+    bool is_probe = false;
     bool is_http = false;         // create_req tells "sent", the backend filter "bytes came"
     bool has_connection = false;  // HTTP: one of the pool is ours, new or kept; it is connected next
     bool is_new_connection = false;

@@ -18,6 +18,7 @@ struct Runtime {
     std::uint32_t column = shm::kNoColumn;
     std::uint64_t epoch = 0;
     server_rec* server = nullptr;
+    bool has_fatal_for_requests = false;  // a rule in a <Location> or the like may trip at once
 };
 
 extern Runtime runtime;

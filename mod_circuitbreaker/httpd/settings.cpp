@@ -13,7 +13,7 @@ T* made(apr_pool_t* p) noexcept {
 
 }  // namespace
 
-void overlay(Settings& outer, const Settings& inner) noexcept {
+void overlay(apr_pool_t* p, Settings& outer, const Settings& inner) noexcept {
     const core::Policy& from = inner.policy;
     core::Policy& to = outer.policy;
     if (inner.has(Directive::mode)) to.mode = from.mode;
@@ -26,6 +26,9 @@ void overlay(Settings& outer, const Settings& inner) noexcept {
     if (inner.has(Directive::max_open)) to.max_open = from.max_open;
     if (inner.has(Directive::probes)) to.probes = from.probes;
     if (inner.has(Directive::ramp_up)) to.ramp_up = from.ramp_up;
+    if (inner.has(Directive::verdict)) outer.rules = joined(p, inner.rules, outer.rules);
+    if (inner.has(Directive::probe_verdict)) outer.probe_rules = joined(p, inner.probe_rules, outer.probe_rules);
+    if (inner.has(Directive::body_limit)) to.body_limit = from.body_limit;
     if (inner.has(Directive::settle)) to.settle = from.settle;
     if (inner.has(Directive::retry_after)) to.retry_after = from.retry_after;
     outer.set |= inner.set;
@@ -47,7 +50,7 @@ void* cb_create_server_config(apr_pool_t* p, server_rec*) noexcept {
 void* cb_merge_server_config(apr_pool_t* p, void* base, void* over) noexcept {
     auto* merged = made<Settings>(p);
     *merged = *static_cast<Settings*>(base);
-    overlay(*merged, *static_cast<Settings*>(over));
+    overlay(p, *merged, *static_cast<Settings*>(over));
     return merged;
 }
 
@@ -58,8 +61,8 @@ void* cb_create_dir_config(apr_pool_t* p, char*) noexcept {
 void* cb_merge_dir_config(apr_pool_t* p, void* base, void* over) noexcept {
     auto* merged = made<DirConfig>(p);
     *merged = *static_cast<DirConfig*>(base);
-    overlay(merged->section, static_cast<DirConfig*>(over)->section);
-    overlay(merged->request, static_cast<DirConfig*>(over)->request);
+    overlay(p, merged->section, static_cast<DirConfig*>(over)->section);
+    overlay(p, merged->request, static_cast<DirConfig*>(over)->request);
     return merged;
 }
 

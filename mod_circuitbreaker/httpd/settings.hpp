@@ -12,6 +12,7 @@
 
 #include "core/policy.hpp"
 #include "httpd_api.hpp"
+#include "rules.hpp"
 
 namespace cb::httpd {
 
@@ -26,10 +27,13 @@ enum class Directive : std::uint8_t {
     max_open,
     probes,
     ramp_up,
+    verdict,
+    probe_verdict,
+    body_limit,
     settle,
     retry_after,
 };
-inline constexpr std::uint32_t kDirectives = 12;
+inline constexpr std::uint32_t kDirectives = 15;
 
 /// The names as they stand in httpd.conf, in the order of Directive.
 inline constexpr const char* kDirectiveNames[kDirectives] = {
@@ -43,12 +47,17 @@ inline constexpr const char* kDirectiveNames[kDirectives] = {
     "CircuitBreakerMaxOpen",
     "CircuitBreakerProbes",
     "CircuitBreakerRampUp",
+    "CircuitBreakerVerdict",
+    "CircuitBreakerProbeVerdict",
+    "CircuitBreakerBodyLimit",
     "CircuitBreakerSettle",
     "CircuitBreakerRetryAfter",
 };
 
 struct Settings {
     core::Policy policy;
+    RuleList rules;
+    RuleList probe_rules;
     std::uint32_t set = 0;  // bits: 1 << Directive
     const ap_directive_t* where[kDirectives] = {};
 
@@ -62,8 +71,8 @@ struct Settings {
 };
 static_assert(std::is_trivially_destructible_v<Settings>);
 
-/// Lays what `inner` sets over `outer`.
-void overlay(Settings& outer, const Settings& inner) noexcept;
+/// Lays what `inner` sets over `outer`; its verdict rules come before the outer ones, in a list made in `p`.
+void overlay(apr_pool_t* p, Settings& outer, const Settings& inner) noexcept;
 
 /// The per-directory configuration. What a <Proxy> section sets makes a member's policy (policies.hpp); what Location,
 /// Directory, Files and If set is laid over it for a request. They are kept apart because mod_proxy's own walk applies

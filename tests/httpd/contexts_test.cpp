@@ -31,6 +31,13 @@ void PrintTo(const Usage& usage, std::ostream* out) {
     *out << usage.directive;
 }
 
+std::string words(int count) {
+    std::string text;
+    for (int i = 0; i < count; ++i)
+        text += " 500";
+    return text;
+}
+
 class EachDirective : public testing::TestWithParam<Usage> {
   protected:
     [[nodiscard]] static std::string line() { return GetParam().directive + " " + GetParam().right; }
@@ -51,6 +58,11 @@ INSTANTIATE_TEST_SUITE_P(
         Usage{"Probes", "CircuitBreakerProbes", "5 tolerate=1", "5 concurrent=1 tolerate=1 successes=1 x",
               "from 1 to 63", false},
         Usage{"RampUp", "CircuitBreakerRampUp", "60s from=5", "60s from=5 to=50", "from 100ms to 24h", false},
+        Usage{"Verdict", "CircuitBreakerVerdict", "failure 500", "failure" + words(62) + " last", "success, failure",
+              true},
+        Usage{"ProbeVerdict", "CircuitBreakerProbeVerdict", "fatal 503", "fatal" + words(62) + " last",
+              "success, failure", true},
+        Usage{"BodyLimit", "CircuitBreakerBodyLimit", "4096", "1 2", "from 1 to 1048576", true},
         Usage{"Settle", "CircuitBreakerSettle", "5s", "5s 6s", "from 0s to 24h", true},
         Usage{"RetryAfter", "CircuitBreakerRetryAfter", "Off", "On Off", "On or Off", true}),
     [](const auto& usage) { return std::string(usage.param.test_name); });

@@ -128,6 +128,11 @@ INSTANTIATE_TEST_SUITE_P(
                     {"from=", "from=101", "from=-1", "from=x", "to=50", "10%"},
                     "from 0 to 100"},
         WrongValues{"RampUpOffAndMore", "CircuitBreakerRampUp", "Off ", {"from=10"}, "nothing after Off"},
+        WrongValues{"BodyLimit",
+                    "CircuitBreakerBodyLimit",
+                    "",
+                    {"0", "-1", "1048577", "8k", "Off", "8192.0"},
+                    "from 1 to 1048576"},
         WrongValues{"Settle", "CircuitBreakerSettle", "", {"10", "25h", "Off", "-1s"}, "from 0s to 24h"},
         WrongValues{"RetryAfter", "CircuitBreakerRetryAfter", "", {"1", "10s", "Yes", "Observe"}, "On or Off"}),
     [](const auto& wrong) { return std::string(wrong.param.test_name); });
@@ -149,6 +154,11 @@ TEST(RightValue, OfEveryDirectivePassesToTheEndsOfItsRange) {
         {"CircuitBreakerProbes ", "1", "63", "63 concurrent=16 tolerate=15 successes=63", "17 concurrent=1",
          "3 successes=1 tolerate=0"},
         {"CircuitBreakerRampUp ", "100ms", "24h from=100", "60s from=0%", "Off"},
+        {"CircuitBreakerVerdict ", "failure 500-599", "FATAL 503 connect", "tolerate 404 timeout",
+         "ignore local client stale", "success json=/a:1", "failure body=/x/i", "failure \"expr=resp('X') == 'y'\"",
+         "failure 200 json=/error/0/code:7,8,\\\\, \"body=/a b/\" \"expr=true\" 201 protocol"},
+        {"CircuitBreakerProbeVerdict ", "failure 100-599", "ignore reset truncated"},
+        {"CircuitBreakerBodyLimit ", "1", "1048576", "8192"},
         {"CircuitBreakerSettle ", "0s", "24h", "500ms"},
         {"CircuitBreakerRetryAfter ", "On", "off"},
     };
@@ -187,6 +197,11 @@ TEST(Contradiction, OfNothingThatCouldTripIsRefused) {
                          {"CircuitBreakerFailureRate", "CircuitBreakerConsecutiveFailures", "CircuitBreakerSlowCall"});
     check.expect_refused("CircuitBreaker Observe\n" + nothing, {"CircuitBreakerFailureRate"});
     check.expect_accepted("CircuitBreaker On\nCircuitBreakerSlowCall 2s\n" + nothing);
+    const std::string on = "CircuitBreaker On\n" + nothing + "\n";
+    check.expect_refused("CircuitBreakerVerdict failure 500\n" + on, {"CircuitBreakerVerdict fatal"},
+                         "CircuitBreakerFailureRate Off");
+    check.expect_accepted(on + "CircuitBreakerVerdict fatal 503");
+    check.expect_accepted(on + "<Location /x>\n    CircuitBreakerVerdict fatal 503\n</Location>");
     check.expect_accepted("CircuitBreaker Off\n" + nothing);
 }
 

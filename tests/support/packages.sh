@@ -3,7 +3,7 @@
 # Asks apt only if something is missing, so it needs neither root nor network where all is there.
 set -euo pipefail
 
-build=(make g++ git apache2 apache2-dev)
+build=(make g++ git apache2 apache2-dev libjansson-dev)
 run=("${build[@]}" libcurl4-openssl-dev procps)
 test=("${run[@]}" libgtest-dev spin gcc clang-format clang-tidy valgrind libbenchmark-dev util-linux)
 

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "vocabulary.hpp"
 
@@ -14,13 +15,16 @@ namespace {
 constexpr Outcome kClassesInOrder[] = {Outcome::connect,   Outcome::timeout,  Outcome::reset, Outcome::stale,
                                        Outcome::truncated, Outcome::protocol, Outcome::local, Outcome::client};
 
-Rule rule_of(Verdict verdict, std::initializer_list<CodeRange> ranges) {
-    Rule rule{};
-    rule.verdict = verdict;
-    for (const CodeRange& range : ranges)
-        rule.range[rule.ranges++] = range;
-    return rule;
-}
+/// A rule and the ranges it refers to.
+class OwnRule {
+  public:
+    OwnRule(Verdict verdict, std::initializer_list<CodeRange> ranges) : ranges_(ranges), verdict_(verdict) {}
+    operator Rule() const { return {verdict_, static_cast<std::uint32_t>(ranges_.size()), ranges_.data()}; }
+
+  private:
+    std::vector<CodeRange> ranges_;
+    Verdict verdict_;
+};
 Outcome code(unsigned value) {
     return static_cast<Outcome>(value);
 }
@@ -108,14 +112,14 @@ TEST(BuiltinVerdict, IsNeverFatalNorTolerant) {
 // ---- Rules of the configuration.
 
 TEST(Rule, MatchesFromTheFirstToTheLastCodeOfItsRange) {
-    const Rule rule = rule_of(Verdict::failure, {{502, 504}});
+    const OwnRule rule(Verdict::failure, {{502, 504}});
     for (unsigned value = 0; value < 1024; ++value) {
         ASSERT_EQ(matches(rule, code(value)), value >= 502 && value <= 504) << value;
     }
 }
 
 TEST(Rule, MatchesASingleCode) {
-    const Rule rule = rule_of(Verdict::fatal, {{503, 503}});
+    const OwnRule rule(Verdict::fatal, {{503, 503}});
     EXPECT_TRUE(matches(rule, status_outcome(503)));
     EXPECT_FALSE(matches(rule, status_outcome(502)));
     EXPECT_FALSE(matches(rule, status_outcome(504)));
@@ -123,7 +127,7 @@ TEST(Rule, MatchesASingleCode) {
 
 TEST(Rule, TakesItsStatusesAndClassesAsAlternatives) {
     const auto timeout = static_cast<std::uint16_t>(Outcome::timeout);
-    const Rule rule = rule_of(Verdict::failure, {{500, 599}, {timeout, timeout}, {429, 429}});
+    const OwnRule rule(Verdict::failure, {{500, 599}, {timeout, timeout}, {429, 429}});
     EXPECT_TRUE(matches(rule, status_outcome(500)));
     EXPECT_TRUE(matches(rule, status_outcome(599)));
     EXPECT_TRUE(matches(rule, status_outcome(429)));
@@ -133,22 +137,56 @@ TEST(Rule, TakesItsStatusesAndClassesAsAlternatives) {
     EXPECT_FALSE(matches(rule, status_outcome(200)));
 }
 
-TEST(Rule, HoldsAsManyRangesAsItHasRoomFor) {
-    Rule rule{};
-    for (std::uint16_t i = 0; i < Rule::kMaxRanges; ++i) {
-        const auto status = static_cast<std::uint16_t>(400 + 2 * i);
-        rule.range[rule.ranges++] = {status, status};
+TEST(Rule, WithoutARangeMatchesWhateverConcernsTheMember) {
+    const Rule rule{Verdict::failure, 0, nullptr};
+    for (unsigned value = 100; value < 600 + kClasses; ++value) {
+        const Outcome outcome = code(value);
+        const bool is_no_fault = outcome == Outcome::local || outcome == Outcome::client || outcome == Outcome::stale;
+        ASSERT_EQ(matches(rule, outcome), !is_no_fault) << value;
     }
-    for (unsigned value = 390; value < 440; ++value) {
-        EXPECT_EQ(matches(rule, code(value)), value >= 400 && value < 432 && value % 2 == 0) << value;
+    EXPECT_FALSE(matches(rule, Outcome::none));
+}
+
+TEST(Codes, AreAStatusARangeOrAClass) {
+    CodeRange range{};
+    ASSERT_TRUE(parse_codes("503", range));
+    EXPECT_EQ(range.first, 503);
+    EXPECT_EQ(range.last, 503);
+    ASSERT_TRUE(parse_codes("100-599", range));
+    EXPECT_EQ(range.first, 100);
+    EXPECT_EQ(range.last, 599);
+    ASSERT_TRUE(parse_codes("timeout", range));
+    EXPECT_EQ(range.first, static_cast<std::uint16_t>(Outcome::timeout));
+    EXPECT_EQ(range.last, range.first);
+}
+
+TEST(Codes, AreNothingElse) {
+    CodeRange range{};
+    for (const std::string_view wrong : {"", "99", "600", "0503", "50", "5xx", "504-502", "502-", "-504", "502-504-505",
+                                         "502 ", "+50", "none", "Timeout", "502-timeout", "99999999999"}) {
+        EXPECT_FALSE(parse_codes(wrong, range)) << '"' << wrong << '"';
     }
 }
 
-TEST(Rule, WithoutARangeMatchesNothing) {
-    Rule rule = rule_of(Verdict::failure, {{0, 1023}});
-    rule.ranges = 0;
-    for (unsigned value = 0; value < 1024; ++value)
-        ASSERT_FALSE(matches(rule, code(value)));
+TEST(Verdict, IsFoundByItsNameAndByNoOther) {
+    for (std::uint32_t i = 0; i < kVerdicts; ++i) {
+        Verdict verdict{};
+        EXPECT_TRUE(verdict_named(name(static_cast<Verdict>(i)), verdict));
+        EXPECT_EQ(verdict, static_cast<Verdict>(i));
+    }
+    Verdict verdict{};
+    for (const std::string_view wrong : {"", "ok", "Failure", "fail", "unknown", "failure "})
+        EXPECT_FALSE(verdict_named(wrong, verdict)) << wrong;
+}
+
+TEST(BuiltinVerdict, TakesOtherFailingStatusesInPlaceOfItsOwn) {
+    const OwnRule statuses(Verdict::failure, {{500, 500}, {429, 429}});
+    for (int status = 100; status < 600; ++status) {
+        const bool fails = status == 500 || status == 429;
+        ASSERT_EQ(builtin_verdict(status_outcome(status), statuses), fails ? Verdict::failure : Verdict::success);
+    }
+    EXPECT_EQ(builtin_verdict(Outcome::timeout, statuses), Verdict::failure);
+    EXPECT_EQ(builtin_verdict(Outcome::client, statuses), Verdict::ignore);
 }
 
 }  // namespace

@@ -1,0 +1,28 @@
+// A condition on a value in a JSON body: `json=POINTER:V1,V2`.
+//
+// Purpose: DESIGN 6. POINTER is a JSON Pointer (RFC 6901); the condition holds if the value it leads to is one of
+// V1, V2... A string matches if its text is the same, a number if it is equal, true, false and null by their names; an
+// object or an array matches nothing. A `:` in the pointer and a `,` in a value are written with a backslash before
+// them, a backslash itself twice.
+// Thread safety: pure functions. JsonCondition refers to the text it was parsed from.
+#ifndef CIRCUITBREAKER_CORE_JSON_HPP
+#define CIRCUITBREAKER_CORE_JSON_HPP
+
+#include <string_view>
+
+namespace cb::core {
+
+struct JsonCondition {
+    std::string_view pointer;  // as written: with backslashes
+    std::string_view values;   // as written: commas between them
+};
+
+/// Parses what follows `json=`. nullptr, or what is wrong with it.
+[[nodiscard]] const char* parse_json_condition(std::string_view text, JsonCondition& condition) noexcept;
+
+/// Does it hold for this body? False for a body that is not JSON as a whole (RFC 8259).
+[[nodiscard]] bool holds(const JsonCondition& condition, std::string_view body) noexcept;
+
+}  // namespace cb::core
+
+#endif
