@@ -95,6 +95,7 @@ TEST_P(Rules, OnClassesAndStatusesAreAlternativesAndAreNamedAsTheReason) {
 TEST_P(Rules, ReadTheBackendsOwnHeadersAndTheRequestInExpressions) {
     HttpdOptions options = site(std::string(counting_policy) +
                                     "CircuitBreakerVerdict failure \"expr=resp('X-Health') == 'down'\"\n"
+                                    "CircuitBreakerVerdict fatal \"expr=req('X-Never') == 'sent'\"\n"
                                     "CircuitBreakerVerdict tolerate 200 \"expr=%{REQUEST_URI} =~ m#/soft$# && "
                                     "%{REQUEST_STATUS} == '200'\"\n"
                                     "Header always set X-Health fine\nHeader set X-Health fine\n",
@@ -131,6 +132,21 @@ TEST_P(Rules, OfProbesAreTriedFirstAndForProbesOnly) {
     ASSERT_TRUE(wait_for_end_of_open_time(httpd, app_));
     EXPECT_EQ(verdict_of(httpd, "/app/x"), "success");
     EXPECT_EQ(BreakerPage(httpd).member(app_).at("State"), "closed");
+}
+
+TEST_P(Rules, ByTheHeadersHoldForAProbeWhoseLeaseRunsOut) {
+    Httpd httpd(site(std::string(quick_policy) + "CircuitBreakerVerdict failure 404\nCircuitBreakerSettle 100ms\n",
+                     plain_worker(app_, "timeout=1 connectiontimeout=100ms")));
+    httpd.start();
+    app_.answer(Reply::status(503));
+    EXPECT_EQ(statuses(3, httpd.url("/app/x")), "503 503 503");
+    app_.answer(Reply::status(404, std::string(30'000'000, 'x')));
+    ASSERT_TRUE(wait_for_end_of_open_time(httpd, app_));
+    RawClient client(httpd.port());  // reads its headers, then nothing: the thread that makes the call is stuck
+    ASSERT_TRUE(client.send("GET /app/probe HTTP/1.1\r\nHost: me\r\n\r\n"));
+    EXPECT_NE(client.read_until("\r\n\r\n").find(" 404 "), std::string::npos);
+    EXPECT_TRUE(wait_until([&] { return transitions(httpd, "half-open", "open") == 1; }, patience, "its deadline"));
+    EXPECT_TRUE(httpd.error_lines_with("probe-lost").empty()) << "it was answered";
 }
 
 TEST_P(Rules, OfAFailOnStatusTakeThePlaceOfTheBuiltInStatuses) {
