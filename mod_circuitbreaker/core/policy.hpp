@@ -26,6 +26,7 @@ inline constexpr Millis kMinOpenTime = 100;
 inline constexpr Millis kMaxOpenTime = kDay;
 inline constexpr std::uint32_t kMaxProbes = 63;      // 6 bits of the control word
 inline constexpr std::uint32_t kMaxConcurrent = 16;  // one bit and one lease each
+inline constexpr std::uint32_t kMaxConcurrentCalls = 1'000'000;
 inline constexpr std::uint32_t kMaxBodyLimit = 1U << 20U;
 inline constexpr std::uint32_t kMaxTolerate = 15;  // 4 bits of the control word
 inline constexpr std::uint32_t kMaxNeutral = 15;   // at that many in a round the breaker opens again

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "judge.hpp"
+#include "probe_marks.hpp"
+#include "retry_after.hpp"
 #include "runtime.hpp"
 #include "select.hpp"
 #include "verdicts.hpp"
@@ -51,6 +53,9 @@ void finish_call(RequestState& state, core::Outcome outcome) noexcept {
     ending.outcome = outcome;
     const Judgement judgement = judge(state, outcome, true);
     ending.verdict = judgement.verdict;
+    if (policy.open_time.retry_after && core::is_status(outcome)) {
+        ending.least_open_time = call.has_headers ? call.retry_after : retry_after_of(state.r);
+    }
     ending.slow =
         policy.slow_call.threshold > 0 && is_timed(outcome) && latency_of(call, now()) > policy.slow_call.threshold;
     apr_table_setn(state.r->subprocess_env, "CIRCUIT_BREAKER_VERDICT", verdict_text(state.r->pool, judgement, outcome));
@@ -94,6 +99,7 @@ extern "C" apr_status_t on_backend_bytes(ap_filter_t* f, apr_bucket_brigade* bb,
     if (!call.has_bytes) {
         call.has_bytes = true;
         call.first_byte_at = now();
+        restore_timeout(call);
         if (begins_tunnel(call, state.r, bb)) {
             call.status = HTTP_SWITCHING_PROTOCOLS;
             finish_call(state, core::status_outcome(call.status));
@@ -111,6 +117,7 @@ void note_headers(RequestState& state) noexcept {
     call.has_headers = true;
     call.status = call.is_http ? atoi(from_backend) : state.r->status;
     call.headers_at = now();
+    call.retry_after = retry_after_of(state.r);
     note_headers_for_rules(state);
     mark(call, shm::provisional(judge(state, core::status_outcome(call.status), false).verdict));
 }
@@ -225,6 +232,7 @@ extern "C" int on_create_req(request_rec* r, request_rec* pr) noexcept {
     call.sent_at = now();
     call.is_kept_alive = pr->connection->keepalives > 0;
     mark(call, shm::Phase::sent);
+    set_probe_timeout(call, pr->connection);
     if (call.is_http) ap_add_input_filter_handle(backend_filter, state, pr, pr->connection);
     return OK;
 }

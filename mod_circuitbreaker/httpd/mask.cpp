@@ -41,7 +41,7 @@ Mask::Mask(const RequestState& state) noexcept
         }
         Breaker* const breaker = runtime.registry->find(*worker);
         if (breaker == nullptr) continue;
-        const shm::Refusal refusal = refusal_of(*breaker, *breaker->slot.load(std::memory_order_acquire));
+        const shm::Refusal refusal = refusal_of(state.r, *breaker, *breaker->slot.load(std::memory_order_acquire));
         if (refusal != shm::Refusal::none) hide_at(i, refusal);
     }
 }

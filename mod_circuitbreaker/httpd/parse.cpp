@@ -81,6 +81,14 @@ bool parse_on_off(const char* text, bool& value) noexcept {
     return value || is_word(text, "Off");
 }
 
+bool is_token(const char* text) noexcept {
+    if (*text == '\0') return false;
+    for (; *text != '\0'; ++text) {
+        if (!apr_isalnum(*text) && std::strchr("!#$%&'*+-.^_`|~", *text) == nullptr) return false;
+    }
+    return true;
+}
+
 const char* duration_text(apr_pool_t* p, core::Millis value) noexcept {
     if (value >= 3600'000 && value % 3600'000 == 0) return apr_psprintf(p, "%" APR_UINT64_T_FMT "h", value / 3600'000);
     if (value >= 60'000 && value % 60'000 == 0) return apr_psprintf(p, "%" APR_UINT64_T_FMT "min", value / 60'000);

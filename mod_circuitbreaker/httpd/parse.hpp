@@ -21,6 +21,9 @@ namespace cb::httpd {
 [[nodiscard]] bool parse_on_off(const char* text, bool& value) noexcept;
 [[nodiscard]] bool is_word(const char* text, const char* word) noexcept;
 
+/// A token of RFC 9110 5.6.2, as names of header fields are.
+[[nodiscard]] bool is_token(const char* text) noexcept;
+
 /// A duration as an operator would write it: "30s", "500ms", "2min".
 [[nodiscard]] const char* duration_text(apr_pool_t* p, core::Millis value) noexcept;
 

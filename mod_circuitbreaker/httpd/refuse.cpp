@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "probe_marks.hpp"
 #include "runtime.hpp"
 
 namespace cb::httpd {
@@ -32,9 +33,12 @@ void count_refusal(const Breaker& breaker, shm::Slot& slot, shm::Refusal refusal
     counters[static_cast<std::size_t>(refusal)].fetch_add(1, std::memory_order_relaxed);
 }
 
-shm::Refusal refusal_of(const Breaker& breaker, shm::Slot& slot) noexcept {
+shm::Refusal refusal_of(request_rec* r, const Breaker& breaker, shm::Slot& slot) noexcept {
     if (!breaker.is_enforcing()) return shm::Refusal::none;  // Observe: admit() asks, and counts what would have been
-    if (shm::peek(slot, breaker.policy, runtime.process) != core::Decision::refuse) return shm::Refusal::none;
+    const core::Decision decision = shm::peek(slot, breaker.policy, runtime.process);
+    const bool is_refused =
+        decision == core::Decision::refuse || (decision == core::Decision::probe && !may_probe(r, breaker));
+    if (!is_refused) return shm::Refusal::none;
     const shm::Refusal refusal = shm::refusal_in(core::state_of(slot.word.load(std::memory_order_relaxed)));
     count_refusal(breaker, slot, refusal);
     return refusal;

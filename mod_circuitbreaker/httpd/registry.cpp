@@ -37,6 +37,8 @@ void fill(Breaker& breaker, apr_pool_t* p, const server_rec* server, std::uint64
     breaker.policy = settings.policy;
     breaker.rules = settings.rules;
     breaker.probe_rules = settings.probe_rules;
+    breaker.probe_if = settings.probe_if;
+    breaker.probe_header = settings.probe_header;
     breaker.failing_statuses = failing_statuses(p, balancer);
     breaker.name = *worker.s->uds_path != '\0'
                        ? apr_pstrcat(p, "unix:", worker.s->uds_path, "|", worker.s->name_ex, nullptr)

@@ -20,10 +20,12 @@ struct Breaker {
     core::Policy policy;
     RuleList rules;  // verdict rules: of probes only, and of all calls
     RuleList probe_rules;
-    core::Rule failing_statuses;  // of the built-in verdicts
-    const char* name;             // as mod_proxy shows it, with its socket path
-    const char* balancer;         // "" for a worker without one
-    const char* vhost;            // name:port of the server that defines it
+    core::Rule failing_statuses;     // of the built-in verdicts
+    const ap_expr_info_t* probe_if;  // nullptr: every request may be a probe
+    const char* probe_header;        // nullptr: none
+    const char* name;                // as mod_proxy shows it, with its socket path
+    const char* balancer;            // "" for a worker without one
+    const char* vhost;               // name:port of the server that defines it
     shm::Identity identity;
     std::atomic<shm::Slot*> slot;  // nullptr: runs without a breaker (table full, or being claimed by another process)
     std::uint32_t index;

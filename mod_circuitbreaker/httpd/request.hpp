@@ -34,6 +34,9 @@ struct Call {
     core::Millis first_byte_at = 0;
     core::Millis headers_at = 0;
     Sample sample;
+    apr_socket_t* timed_socket = nullptr;    // of a probe with a timeout of its own
+    apr_interval_time_t own_timeout = 0;     // what the socket had before
+    core::Millis retry_after = 0;            // what the response asks for
     const bool* expressions = nullptr;       // of each rule, as they were when the headers came
     apr_status_t read_status = APR_SUCCESS;  // how reading from the backend ended, before there was an answer
     int status = 0;
@@ -57,7 +60,8 @@ struct RequestState {
     const char* balancer_url = nullptr;  // *url before a member was chosen
     proxy_worker** tried = nullptr;      // members that have had this request, or refused it when asked
     int tried_count = 0;
-    bool is_nested = false;  // we are running mod_proxy's own hook
+    const char* probe_header = nullptr;  // set in headers_in for this attempt
+    bool is_nested = false;              // we are running mod_proxy's own hook
     Call call;
 };
 

@@ -17,17 +17,6 @@ constexpr const char* kConditionsAllowed =
     "truncated, "
     "protocol, local, client), \"expr=EXPRESSION\", \"json=/POINTER:VALUE\" or \"body=/REGEX/\"";
 
-const char* read_expr(const Words& words, const char* word, const char* text, Condition& condition) noexcept {
-    const char* error = nullptr;
-    // Or each response would get a Vary by what the expression reads.
-    condition.expr = ap_expr_parse_cmd(words.cmd, text, AP_EXPR_FLAG_DONT_VARY, &error, nullptr);
-    if (error == nullptr) return nullptr;
-    return words.wrong(word, apr_psprintf(words.cmd->pool,
-                                          "an expression that httpd can parse (it says: %s), with quotes around the "
-                                          "whole: \"expr=resp('X-Health') == 'down'\"",
-                                          error));
-}
-
 const char* read_regex(const Words& words, const char* word, const char* text, Condition& condition) noexcept {
     const char* const end = std::strrchr(text, '/');
     const bool is_delimited = *text == '/' && end > text + 1;
@@ -49,7 +38,7 @@ const char* read_json(const Words& words, const char* word, const char* text, Co
 /// One of the further conditions; false if the word is none.
 bool read_condition(const Words& words, const char* word, Condition& condition, const char*& error) noexcept {
     if (const char* const expr = value_of(word, "expr")) {
-        error = read_expr(words, word, expr, condition);
+        error = read_expression(words, word, expr, condition.expr);
     } else if (const char* const json = value_of(word, "json")) {
         error = read_json(words, word, json, condition);
     } else if (const char* const body = value_of(word, "body")) {
@@ -81,6 +70,18 @@ const char* reason_of(apr_pool_t* p, const char* word, const Condition& conditio
 }
 
 }  // namespace
+
+const char* read_expression(const Words& words, const char* word, const char* text,
+                            const ap_expr_info_t*& expr) noexcept {
+    const char* error = nullptr;
+    // Or each response would get a Vary by what the expression reads.
+    expr = ap_expr_parse_cmd(words.cmd, text, AP_EXPR_FLAG_DONT_VARY, &error, nullptr);
+    if (error == nullptr) return nullptr;
+    return words.wrong(word, apr_psprintf(words.cmd->pool,
+                                          "an expression that httpd can parse (it says: %s), with quotes around the "
+                                          "whole: \"expr=resp('X-Health') == 'down'\"",
+                                          error));
+}
 
 const char* read_verdict_rule(const Words& words, RuleList& list) noexcept {
     apr_pool_t* const p = words.cmd->pool;

@@ -34,6 +34,10 @@ struct RuleList {
     int count = 0;
 };
 
+/// Parses an expression. nullptr, or the message, which names `word`.
+[[nodiscard]] const char* read_expression(const Words& words, const char* word, const char* text,
+                                          const ap_expr_info_t*& expr) noexcept;
+
 /// Reads one rule and adds it to the end of the list. nullptr, or the message.
 [[nodiscard]] const char* read_verdict_rule(const Words& words, RuleList& list) noexcept;
 

@@ -2,6 +2,7 @@
 
 #include "call.hpp"
 #include "mask.hpp"
+#include "probe_marks.hpp"
 #include "refuse.hpp"
 #include "runtime.hpp"
 
@@ -10,32 +11,21 @@ namespace {
 
 using core::Decision;
 
-/// Marks the request for the backend's environment, logs and conditions (DESIGN 6, marks).
-void mark_request(request_rec* r, const Breaker& breaker, const shm::Slot& slot, bool is_probe) noexcept {
-    const core::State state = core::state_of(slot.word.load(std::memory_order_relaxed));
-    apr_table_setn(r->subprocess_env, "CIRCUIT_BREAKER_STATE", core::name(state).data());
-    apr_table_setn(r->subprocess_env, "CIRCUIT_BREAKER_MEMBER", breaker.name);
-    if (is_probe) {
-        apr_table_setn(r->subprocess_env, "CIRCUIT_BREAKER_PROBE", "1");
-    } else {
-        apr_table_unset(r->subprocess_env, "CIRCUIT_BREAKER_PROBE");
-    }
-}
-
 /// Takes the permit for a call to `worker`. Refusal::none if it may be made (with or without a breaker).
 shm::Refusal take_permit(RequestState& state, proxy_worker& worker) noexcept {
     state.call = Call{};
+    unmark_request(state);
     Breaker* const breaker = runtime.registry->find(worker);
     if (breaker == nullptr) return shm::Refusal::none;
     shm::Slot& slot = *breaker->slot.load(std::memory_order_acquire);
-    const shm::Admission admission = shm::admit(slot, breaker->policy, runtime.process, in_flight(*breaker), true,
-                                                lease_span(state.r, *breaker, worker));
+    const shm::Admission admission = shm::admit(slot, breaker->policy, runtime.process, in_flight(*breaker),
+                                                may_probe(state.r, *breaker), lease_span(state.r, *breaker, worker));
     if (admission.refusal != shm::Refusal::none) {
         if (breaker->is_enforcing()) return admission.refusal;
         count_refusal(*breaker, slot, admission.refusal);
     }
     begin_call(state, *breaker, slot, worker, admission.permit);
-    mark_request(state.r, *breaker, slot, admission.permit.kind == shm::PermitKind::probe);
+    mark_request(state, *breaker, slot, admission.permit.kind == shm::PermitKind::probe);
     return shm::Refusal::none;
 }
 
@@ -95,7 +85,7 @@ int admit_plain_worker(RequestState& state, proxy_worker** worker, proxy_balance
     Breaker* const breaker = runtime.registry->find(**worker);
     if (breaker == nullptr) return OK;
     shm::Slot& slot = *breaker->slot.load(std::memory_order_acquire);
-    shm::Refusal refusal = refusal_of(*breaker, slot);
+    shm::Refusal refusal = refusal_of(state.r, *breaker, slot);
     if (refusal == shm::Refusal::none) {
         refusal = take_permit(state, **worker);
         if (refusal == shm::Refusal::none) return OK;

@@ -25,12 +25,16 @@ void overlay(apr_pool_t* p, Settings& outer, const Settings& inner) noexcept {
     if (inner.has(Directive::open_time)) to.open_time = from.open_time;
     if (inner.has(Directive::max_open)) to.max_open = from.max_open;
     if (inner.has(Directive::probes)) to.probes = from.probes;
+    if (inner.has(Directive::probe_timeout)) to.probe_timeout = from.probe_timeout;
+    if (inner.has(Directive::probe_if)) outer.probe_if = inner.probe_if;
+    if (inner.has(Directive::probe_header)) outer.probe_header = inner.probe_header;
     if (inner.has(Directive::ramp_up)) to.ramp_up = from.ramp_up;
     if (inner.has(Directive::verdict)) outer.rules = joined(p, inner.rules, outer.rules);
     if (inner.has(Directive::probe_verdict)) outer.probe_rules = joined(p, inner.probe_rules, outer.probe_rules);
     if (inner.has(Directive::body_limit)) to.body_limit = from.body_limit;
     if (inner.has(Directive::settle)) to.settle = from.settle;
     if (inner.has(Directive::retry_after)) to.retry_after = from.retry_after;
+    if (inner.has(Directive::max_concurrent)) to.max_concurrent = from.max_concurrent;
     outer.set |= inner.set;
     for (std::uint32_t i = 0; i < kDirectives; ++i) {
         if (inner.where[i] != nullptr) outer.where[i] = inner.where[i];

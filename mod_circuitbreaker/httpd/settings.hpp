@@ -26,14 +26,18 @@ enum class Directive : std::uint8_t {
     open_time,
     max_open,
     probes,
+    probe_timeout,
+    probe_if,
+    probe_header,
     ramp_up,
     verdict,
     probe_verdict,
     body_limit,
     settle,
     retry_after,
+    max_concurrent,
 };
-inline constexpr std::uint32_t kDirectives = 15;
+inline constexpr std::uint32_t kDirectives = 19;
 
 /// The names as they stand in httpd.conf, in the order of Directive.
 inline constexpr const char* kDirectiveNames[kDirectives] = {
@@ -46,19 +50,25 @@ inline constexpr const char* kDirectiveNames[kDirectives] = {
     "CircuitBreakerOpenTime",
     "CircuitBreakerMaxOpen",
     "CircuitBreakerProbes",
+    "CircuitBreakerProbeTimeout",
+    "CircuitBreakerProbeIf",
+    "CircuitBreakerProbeHeader",
     "CircuitBreakerRampUp",
     "CircuitBreakerVerdict",
     "CircuitBreakerProbeVerdict",
     "CircuitBreakerBodyLimit",
     "CircuitBreakerSettle",
     "CircuitBreakerRetryAfter",
+    "CircuitBreakerMaxConcurrent",
 };
 
 struct Settings {
     core::Policy policy;
     RuleList rules;
     RuleList probe_rules;
-    std::uint32_t set = 0;  // bits: 1 << Directive
+    const ap_expr_info_t* probe_if = nullptr;  // nullptr: every request may be a probe
+    const char* probe_header = nullptr;        // nullptr: Off
+    std::uint32_t set = 0;                     // bits: 1 << Directive
     const ap_directive_t* where[kDirectives] = {};
 
     [[nodiscard]] bool has(Directive directive) const noexcept {

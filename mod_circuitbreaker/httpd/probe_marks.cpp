@@ -1,0 +1,56 @@
+#include "probe_marks.hpp"
+
+namespace cb::httpd {
+namespace {
+
+constexpr const char* kProbe = "CIRCUIT_BREAKER_PROBE";
+
+}  // namespace
+
+bool may_probe(request_rec* r, const Breaker& breaker) noexcept {
+    const DirConfig* const dir = dir_config(r->per_dir_config);
+    const ap_expr_info_t* const expr =
+        dir != nullptr && dir->request.has(Directive::probe_if) ? dir->request.probe_if : breaker.probe_if;
+    if (expr == nullptr) return true;
+    const char* error = nullptr;
+    return ap_expr_exec(r, expr, &error) > 0;
+}
+
+void unmark_request(RequestState& state) noexcept {
+    if (state.probe_header != nullptr) apr_table_unset(state.r->headers_in, state.probe_header);
+    state.probe_header = nullptr;
+    apr_table_unset(state.r->subprocess_env, kProbe);
+    apr_table_unset(state.r->notes, kProbe);
+}
+
+void mark_request(RequestState& state, const Breaker& breaker, const shm::Slot& slot, bool is_probe) noexcept {
+    request_rec* const r = state.r;
+    const core::State breaker_state = core::state_of(slot.word.load(std::memory_order_relaxed));
+    apr_table_setn(r->subprocess_env, "CIRCUIT_BREAKER_STATE", core::name(breaker_state).data());
+    apr_table_setn(r->subprocess_env, "CIRCUIT_BREAKER_MEMBER", breaker.name);
+    const bool has_header = breaker.probe_header != nullptr && breaker.is_enforcing();
+    if (has_header) apr_table_unset(r->headers_in, breaker.probe_header);
+    if (!is_probe) return;
+    apr_table_setn(r->subprocess_env, kProbe, "1");
+    apr_table_setn(r->notes, kProbe, "1");
+    if (!has_header) return;
+    apr_table_setn(r->headers_in, breaker.probe_header, "1");
+    state.probe_header = breaker.probe_header;
+}
+
+void set_probe_timeout(Call& call, conn_rec* backend) noexcept {
+    const core::Millis timeout = call.breaker->policy.probe_timeout;
+    if (!call.is_probe || !call.is_http || timeout == 0 || !call.breaker->is_enforcing()) return;
+    apr_socket_t* const socket = ap_get_conn_socket(backend);
+    if (socket == nullptr || apr_socket_timeout_get(socket, &call.own_timeout) != APR_SUCCESS) return;
+    if (apr_socket_timeout_set(socket, static_cast<apr_interval_time_t>(timeout) * 1000) == APR_SUCCESS) {
+        call.timed_socket = socket;
+    }
+}
+
+void restore_timeout(Call& call) noexcept {
+    if (call.timed_socket != nullptr) apr_socket_timeout_set(call.timed_socket, call.own_timeout);
+    call.timed_socket = nullptr;
+}
+
+}  // namespace cb::httpd
