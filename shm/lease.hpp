@@ -56,6 +56,11 @@ struct Lease {
     static std::uint32_t deadline_after(core::Millis now, core::Millis span) noexcept {
         return static_cast<std::uint32_t>((now + span + kUnit - 1) / kUnit) & kDeadlineMask;
     }
+    /// Brings the deadline forward to `due`, rounded up, if it is later than that.
+    void shorten(core::Millis due) noexcept {
+        const std::uint32_t earlier = deadline_after(due, 0);
+        if (((deadline - earlier) & kDeadlineMask) < (1U << 21U)) deadline = earlier;
+    }
     [[nodiscard]] bool is_past(core::Millis now) const noexcept {
         const std::uint32_t since = (static_cast<std::uint32_t>(now / kUnit) - deadline) & kDeadlineMask;
         return since < (1U << 21U);

@@ -168,6 +168,12 @@ void finish(Slot& slot, const Policy& policy, const Process& process, Permit& pe
     leave(permit);
 }
 
+void count_broken_off(Slot& slot) noexcept {
+    constexpr auto kTruncated =
+        static_cast<std::size_t>(core::Outcome::truncated) - static_cast<std::size_t>(core::Outcome::connect);
+    slot.totals.outcome_class[kTruncated].fetch_add(1, kRelaxed);
+}
+
 void cancel(Slot& slot, const Policy& policy, const Process& process, Permit& permit) noexcept {
     if (permit.kind == PermitKind::probe) settle_probe(slot, policy, process, permit, Ending{});
     leave(permit);

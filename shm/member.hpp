@@ -92,8 +92,9 @@ struct Admission {
 [[nodiscard]] Admission admit(Slot& slot, const core::Policy& policy, const Process& process, InFlight in_flight,
                               bool may_probe, core::Millis lease_span) noexcept;
 
-/// Notes a probe's phase in its lease. Does nothing for other permits, or when the lease has been taken away.
-void mark(Slot& slot, Permit& permit, Phase phase) noexcept;
+/// Notes a probe's phase in its lease; `due`, unless 0, becomes its deadline if that is earlier than the one it has.
+/// Does nothing for other permits, or when the lease has been taken away.
+void mark(Slot& slot, Permit& permit, Phase phase, core::Millis due = 0) noexcept;
 
 /// How a call ended.
 struct Ending {
@@ -107,6 +108,9 @@ struct Ending {
 /// made without asking (Observe): its outcome feeds the totals only. Leaves the permit as `none`.
 void finish(Slot& slot, const core::Policy& policy, const Process& process, Permit& permit, const Ending& ending,
             Peers peers) noexcept;
+
+/// A response that was judged by its headers has broken off since: in the totals only.
+void count_broken_off(Slot& slot) noexcept;
 
 /// Gives the permit back without a call: a probe's is neutral, an ordinary one leaves no trace.
 void cancel(Slot& slot, const core::Policy& policy, const Process& process, Permit& permit) noexcept;

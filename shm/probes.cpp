@@ -103,12 +103,13 @@ void settle_probe(Slot& slot, const core::Policy& policy, const Process& process
     settle(slot, permit.slot, permit.lease, event, policy, process);
 }
 
-void mark(Slot& slot, Permit& permit, Phase phase) noexcept {
+void mark(Slot& slot, Permit& permit, Phase phase, core::Millis due) noexcept {
     if (permit.kind != PermitKind::probe) return;
     Lease lease = Lease::of(permit.lease);
-    if (lease.phase == phase) return;
     lease.phase = phase;
+    if (due > 0) lease.shorten(due);
     std::uint64_t expected = permit.lease;
+    if (lease.bits() == expected) return;
     step("mark.begin");
     if (slot.lease[permit.slot].compare_exchange_strong(expected, lease.bits(), std::memory_order_seq_cst)) {
         permit.lease = lease.bits();

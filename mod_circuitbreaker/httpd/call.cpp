@@ -39,15 +39,34 @@ shm::Peers peers_of(const RequestState& state) noexcept {
 }
 
 /// Notes how far a probe has come. Not after its deadline, whose rule goes by what was known then (CASES 4).
-void mark(Call& call, shm::Phase phase) noexcept {
+void mark(Call& call, shm::Phase phase, core::Millis due = 0) noexcept {
     if (call.permit.kind != shm::PermitKind::probe || shm::Lease::of(call.permit.lease).is_past(now())) return;
-    shm::mark(*call.slot, call.permit, phase);
+    shm::mark(*call.slot, call.permit, phase, due);
+}
+
+bool is_slow(const Call& call) noexcept {
+    const core::Millis threshold = call.breaker->policy.slow_call.threshold;
+    return threshold > 0 && latency_of(call, now()) > threshold;
+}
+
+/// Its response has gone on for longer than CircuitBreakerSettle after the headers: it is judged by them, however it
+/// ends (DESIGN 4.8).
+bool has_settled(const RequestState& state) noexcept {
+    const Call& call = state.call;
+    return call.has_headers && now() - call.headers_at >= settle_time(state.r, *call.breaker);
 }
 
 void finish_call(RequestState& state, core::Outcome outcome) noexcept {
     Call& call = state.call;
-    if (call.breaker == nullptr || call.is_finished) return;
+    if (call.breaker == nullptr) return;
+    if (!call.is_finished) call.is_settled = has_settled(state);
+    if (call.is_settled && outcome == core::Outcome::truncated && !call.is_break_counted) {
+        call.is_break_counted = true;
+        shm::count_broken_off(*call.slot);
+    }
+    if (call.is_finished) return;
     call.is_finished = true;
+    if (call.is_settled) outcome = core::status_outcome(call.status);
     const core::Policy& policy = call.breaker->policy;
     shm::Ending ending;
     ending.outcome = outcome;
@@ -56,8 +75,7 @@ void finish_call(RequestState& state, core::Outcome outcome) noexcept {
     if (policy.open_time.retry_after && core::is_status(outcome)) {
         ending.least_open_time = call.has_headers ? call.retry_after : retry_after_of(state.r);
     }
-    ending.slow =
-        policy.slow_call.threshold > 0 && is_timed(outcome) && latency_of(call, now()) > policy.slow_call.threshold;
+    ending.slow = is_timed(outcome) && is_slow(call);
     apr_table_setn(state.r->subprocess_env, "CIRCUIT_BREAKER_VERDICT", verdict_text(state.r->pool, judgement, outcome));
     shm::finish(*call.slot, policy, runtime.process, call.permit, ending, peers_of(state));
 }
@@ -119,7 +137,10 @@ void note_headers(RequestState& state) noexcept {
     call.headers_at = now();
     call.retry_after = retry_after_of(state.r);
     note_headers_for_rules(state);
-    mark(call, shm::provisional(judge(state, core::status_outcome(call.status), false).verdict));
+    core::Verdict verdict = judge(state, core::status_outcome(call.status), false).verdict;
+    if (is_slow(call) && verdict != core::Verdict::fatal) verdict = core::Verdict::failure;
+    // A thread that is blocked in a silent stream runs no code of ours: whoever asks for the slot then settles it.
+    mark(call, shm::provisional(verdict), call.headers_at + settle_time(state.r, *call.breaker));
 }
 
 extern "C" apr_status_t on_response(ap_filter_t* f, apr_bucket_brigade* bb) noexcept {
@@ -143,7 +164,7 @@ extern "C" apr_status_t on_response(ap_filter_t* f, apr_bucket_brigade* bb) noex
         note_body_for_rules(state, bb);
         if (is_end) {
             finish_call(state, call.is_broken_off ? core::Outcome::truncated : core::status_outcome(call.status));
-        } else if (now() - call.headers_at >= settle_time(state.r, *call.breaker)) {
+        } else if (has_settled(state)) {
             finish_call(state, core::status_outcome(call.status));
         }
     }

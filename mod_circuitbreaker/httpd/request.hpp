@@ -51,6 +51,8 @@ struct Call {
     bool has_headers = false;
     bool is_broken_off = false;  // an error bucket was passed
     bool is_finished = false;    // verdict given, permit back
+    bool is_settled = false;     // it was given by the headers, while the response went on
+    bool is_break_counted = false;
 };
 
 struct RequestState {
