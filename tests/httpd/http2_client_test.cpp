@@ -1,0 +1,291 @@
+// Clients that speak HTTP/2 to httpd: many requests on one connection, and streams that are given up while the
+// connection goes on.
+#include "outcomes.hpp"
+
+namespace cb::test {
+namespace {
+
+/// One failure trips.
+const std::string touchy_policy = std::string(quick_policy) + "CircuitBreakerConsecutiveFailures 1\n";
+
+/// One request of a Http2Client.
+class Stream {
+  public:
+    explicit Stream(const std::string& url, std::size_t upload = 0) : handle_(curl_easy_init()), upload_(upload) {
+        curl_easy_setopt(handle_, CURLOPT_URL, url.c_str());
+        curl_easy_setopt(handle_, CURLOPT_PROXY, "");
+        curl_easy_setopt(handle_, CURLOPT_NOSIGNAL, 1L);
+        curl_easy_setopt(handle_, CURLOPT_PIPEWAIT, 1L);
+        curl_easy_setopt(handle_, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE));
+        curl_easy_setopt(handle_, CURLOPT_WRITEFUNCTION, &take_body);
+        curl_easy_setopt(handle_, CURLOPT_WRITEDATA, this);
+        curl_easy_setopt(handle_, CURLOPT_HEADERFUNCTION, &take_header);
+        curl_easy_setopt(handle_, CURLOPT_HEADERDATA, this);
+        if (upload > 0) {  // half of it comes at once, the rest never
+            curl_easy_setopt(handle_, CURLOPT_UPLOAD, 1L);
+            curl_easy_setopt(handle_, CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(2 * upload));
+            curl_easy_setopt(handle_, CURLOPT_READFUNCTION, &give_body);
+            curl_easy_setopt(handle_, CURLOPT_READDATA, this);
+        }
+    }
+    ~Stream() { curl_easy_cleanup(handle_); }
+    Stream(const Stream&) = delete;
+    Stream& operator=(const Stream&) = delete;
+
+    [[nodiscard]] CURL* handle() const { return handle_; }
+    [[nodiscard]] std::size_t received() const { return received_; }
+    [[nodiscard]] bool is_uploading() const { return sent_ == upload_; }
+    [[nodiscard]] const Headers& headers() const { return headers_; }
+    [[nodiscard]] long status() const { return number(CURLINFO_RESPONSE_CODE); }
+    [[nodiscard]] bool is_http2() const { return number(CURLINFO_HTTP_VERSION) == CURL_HTTP_VERSION_2_0; }
+    [[nodiscard]] bool is_on_new_connection() const { return number(CURLINFO_NUM_CONNECTS) > 0; }
+
+  private:
+    static std::size_t take_body(const char*, std::size_t, std::size_t count, void* self) {
+        static_cast<Stream*>(self)->received_ += count;
+        return count;
+    }
+    static std::size_t take_header(const char* bytes, std::size_t, std::size_t count, void* self) {
+        static_cast<Stream*>(self)->headers_.add_line(std::string_view(bytes, count));
+        return count;
+    }
+    static std::size_t give_body(char* into, std::size_t, std::size_t room, void* self) {
+        Stream& stream = *static_cast<Stream*>(self);
+        const std::size_t count = std::min(room, stream.upload_ - stream.sent_);
+        if (count == 0) return CURL_READFUNC_PAUSE;
+        std::fill_n(into, count, 'x');
+        stream.sent_ += count;
+        return count;
+    }
+    [[nodiscard]] long number(CURLINFO what) const {
+        long value = 0;
+        curl_easy_getinfo(handle_, what, &value);
+        return value;
+    }
+
+    CURL* handle_;
+    std::size_t upload_;
+    std::size_t sent_ = 0;
+    std::size_t received_ = 0;
+    Headers headers_;
+};
+
+/// One connection to httpd, as many streams on it as one likes.
+class Http2Client {
+  public:
+    explicit Http2Client(const Httpd& httpd) : httpd_(httpd), multi_(curl_multi_init()) {}
+    ~Http2Client() { close(); }
+    Http2Client(const Http2Client&) = delete;
+    Http2Client& operator=(const Http2Client&) = delete;
+
+    Stream& start(const std::string& path, std::size_t upload = 0) {
+        streams_.push_back(std::make_unique<Stream>(httpd_.url(path), upload));
+        curl_multi_add_handle(multi_, streams_.back()->handle());
+        return *streams_.back();
+    }
+    /// Whatever is to be sent and received, until `condition` holds.
+    template <typename Condition>
+    [[nodiscard]] bool run_until(Condition condition, std::string_view what) {
+        return wait_until(
+            [&] {
+                curl_multi_poll(multi_, nullptr, 0, 5, nullptr);
+                curl_multi_perform(multi_, &running_);
+                return condition();
+            },
+            patience, what);
+    }
+    [[nodiscard]] bool finish() {
+        return run_until([&] { return running_ == 0; }, "all streams to end");
+    }
+    /// Ends the stream by a RST_STREAM.
+    void give_up(const Stream& stream) { curl_multi_remove_handle(multi_, stream.handle()); }
+    /// Closes the connection, whatever goes on there.
+    void close() {
+        for (const auto& stream : streams_)
+            curl_multi_remove_handle(multi_, stream->handle());
+        streams_.clear();
+        curl_multi_cleanup(std::exchange(multi_, nullptr));
+    }
+    /// One whole request.
+    Stream& get(const std::string& path) {
+        Stream& stream = start(path);
+        EXPECT_TRUE(finish());
+        return stream;
+    }
+
+  private:
+    const Httpd& httpd_;
+    CURLM* multi_;
+    int running_ = 0;
+    std::vector<std::unique_ptr<Stream>> streams_;
+};
+
+class Http2 : public TrafficTest {
+  protected:
+    static HttpdOptions site(const std::string& policy, const std::string& proxied) {
+        HttpdOptions options = TrafficTest::site("Protocols h2c http/1.1\n" + policy, proxied);
+        options.add_modules = {"http2"};
+        return options;
+    }
+    /// The one call of a client that has gone: neutral, and all it held is back.
+    static void expect_neutral(const Httpd& httpd, const Backend& app, std::uint64_t clients, const char* state) {
+        EXPECT_TRUE(wait_for_counter(httpd, app, "Outcome-client", clients)) << httpd.describe();
+        EXPECT_TRUE(wait_for_no_permits(httpd, app));
+        const BreakerBlock block = BreakerPage(httpd).member(app);
+        EXPECT_EQ(block.at("State"), state);
+        EXPECT_EQ(block.number("Outcome-client"), clients);
+        EXPECT_EQ(block.number("Verdict-ignore"), clients);
+        EXPECT_EQ(block.number("Consecutive"), 0U);
+    }
+};
+INSTANTIATE_TEST_SUITE_P(Mpms, Http2, testing::Values(Mpm::worker, Mpm::event), mpm_name);  // prefork has no HTTP/2
+
+TEST_P(Http2, HasTheSameVerdictsStreamByStream) {
+    Backend app("app");
+    Httpd httpd(site(counting_policy, plain_worker(app, "timeout=1 disablereuse=on")));
+    httpd.start();
+    app.answer_path("/ok", Reply::of_size(300'000));
+    app.answer_path("/missing", Reply::status(404));
+    app.answer_path("/failing", Reply::status(503));
+    app.answer_path("/reset", Reply::reset());
+    app.answer_path("/garbage", Reply::garbage());
+    app.answer_path("/truncated", Reply::of_size(300'000).cut_after(100'000, Ending::reset));
+    app.answer_path("/chunks", Reply::of_size(300'000).in_chunks().cut_after(100'000, Ending::fin));
+    app.answer_path("/hang", Reply::hang());
+    Http2Client client(httpd);
+    const OutcomeCounters before(httpd, app);
+    EXPECT_EQ(client.get("/app/ok").received(), 300'000U);
+    for (const char* path :
+         {"/ok", "/ok", "/missing", "/failing", "/reset", "/garbage", "/truncated", "/chunks", "/hang"}) {
+        (void)client.start(std::string("/app") + path);
+    }
+    EXPECT_TRUE(client.finish());
+    Stream& last = client.get("/app/ok");
+    EXPECT_TRUE(last.is_http2());
+    EXPECT_FALSE(last.is_on_new_connection());
+    EXPECT_TRUE(wait_for_counter(httpd, app, "Calls", 11));
+    EXPECT_EQ(OutcomeCounters(httpd, app) - before,
+              "Outcome-2xxx4 Outcome-4xx Outcome-5xx Outcome-protocol Outcome-reset Outcome-timeout "
+              "Outcome-truncatedx2 Verdict-failurex6 Verdict-successx5");
+    EXPECT_TRUE(wait_for_no_permits(httpd, app));
+}
+
+TEST_P(Http2, IsRefusedStreamByStreamAndRecoversWithOneOfThem) {
+    Backend app("app");
+    Httpd httpd(site(touchy_policy, plain_worker(app)));
+    httpd.start();
+    Http2Client client(httpd);
+    app.answer_next(1, Reply::status(502));
+    EXPECT_EQ(client.get("/app/x").status(), 502);
+    std::vector<Stream*> refused;
+    for (int i = 0; i < 5; ++i)
+        refused.push_back(&client.start("/app/x"));
+    EXPECT_TRUE(client.finish());
+    for (const Stream* one : refused) {
+        EXPECT_EQ(one->status(), 503);
+        EXPECT_TRUE(one->headers().has("Retry-After"));
+    }
+    EXPECT_EQ(app.requests(), 1U);
+    ASSERT_TRUE(wait_for_end_of_open_time(httpd, app));
+    app.hold();
+    Stream& probe = client.start("/app/x");
+    ASSERT_TRUE(client.run_until([&] { return app.concurrent() == 1; }, "the probe"));
+    Stream& beside = client.start("/app/x");
+    ASSERT_TRUE(client.run_until([&] { return beside.status() != 0; }, "a refusal on the same connection"));
+    EXPECT_EQ(beside.status(), 503);
+    app.release();
+    EXPECT_TRUE(client.finish());
+    EXPECT_EQ(probe.status(), 200);
+    EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "closed");
+    EXPECT_FALSE(client.get("/app/x").is_on_new_connection());
+}
+
+TEST_P(Http2, StreamThatIsGivenUpIsNeutral) {
+    Backend app("app");
+    Httpd httpd(site(touchy_policy, plain_worker(app)));
+    httpd.start();
+    Http2Client client(httpd);
+    EXPECT_EQ(client.get("/app/x").status(), 200);
+
+    app.answer_path("/big", Reply::of_size(8'000'000).stalling(1'000'000));
+    app.answer_path("/chunks", Reply::of_size(8'000'000).in_chunks().stalling(1'000'000));
+    std::uint64_t clients = 0;
+    for (const char* path : {"/app/big", "/app/chunks"}) {
+        SCOPED_TRACE(path);
+        Stream& download = client.start(path);
+        ASSERT_TRUE(client.run_until([&] { return download.received() > 500'000; }, "half of a download"));
+        client.give_up(download);
+        // The stream after it on the same connection: httpd has read the RST_STREAM by then.
+        EXPECT_EQ(client.get("/app/x").status(), 200);
+        app.release();
+        expect_neutral(httpd, app, ++clients, "closed");
+    }
+
+    // Before the headers.
+    app.answer_path("/late", Reply::of_size(8'000'000).when_released());
+    Stream& waiting = client.start("/app/late");
+    ASSERT_TRUE(client.run_until([&] { return app.concurrent() == 1; }, "the request"));
+    client.give_up(waiting);
+    EXPECT_EQ(client.get("/app/x").status(), 200);
+    app.release();
+    expect_neutral(httpd, app, ++clients, "closed");
+
+    // In mid-upload.
+    Stream& upload = client.start("/app/upload", 300'000);
+    ASSERT_TRUE(client.run_until([&] { return upload.is_uploading(); }, "half of an upload"));
+    ASSERT_TRUE(client.run_until([&] { return BreakerPage(httpd).member(app).number("In-flight") == 1; }, "a permit"));
+    client.give_up(upload);
+    EXPECT_FALSE(client.get("/app/x").is_on_new_connection());
+    expect_neutral(httpd, app, ++clients, "closed");
+    EXPECT_EQ(BreakerPage(httpd).member(app).number("Calls"), 2 * clients + 1);
+}
+
+TEST_P(Http2, ConnectionThatIsClosedMakesEachOfItsStreamsNeutral) {
+    Backend app("app");
+    Httpd httpd(site(touchy_policy, plain_worker(app)));
+    httpd.start();
+    app.answer(Reply::of_size(8'000'000).stalling(1'000'000));
+    Http2Client client(httpd);
+    std::vector<Stream*> downloads;
+    for (int i = 0; i < 4; ++i)
+        downloads.push_back(&client.start("/app/x"));
+    ASSERT_TRUE(client.run_until(
+        [&] { return std::ranges::all_of(downloads, [](auto* one) { return one->received() > 500'000; }); },
+        "four halves of a download"));
+    client.close();
+    app.release();
+    expect_neutral(httpd, app, 4, "closed");
+    EXPECT_EQ(BreakerPage(httpd).member(app).number("Calls"), 4U);
+}
+
+TEST_P(Http2, ProbeThatIsGivenUpGivesItsSlotBackAndProvesNothing) {
+    Backend app("app");
+    Httpd httpd(site(touchy_policy, plain_worker(app)));
+    httpd.start();
+    Http2Client client(httpd);
+    app.answer_next(1, Reply::status(502));
+    EXPECT_EQ(client.get("/app/x").status(), 502);
+    ASSERT_TRUE(wait_for_end_of_open_time(httpd, app));
+    app.answer(Reply::of_size(8'000'000).stalling(1'000'000));
+    Stream& probe = client.start("/app/x");
+    ASSERT_TRUE(client.run_until([&] { return probe.received() > 500'000; }, "half of a download"));
+    client.give_up(probe);
+    EXPECT_EQ(client.get("/app/x").status(), 503) << "the slot is taken until httpd notices";
+    app.release();
+    expect_neutral(httpd, app, 1, "half-open");
+
+    Http2Client other(httpd);
+    Stream& probe_too = other.start("/app/x");
+    ASSERT_TRUE(other.run_until([&] { return probe_too.received() > 500'000; }, "half of a download"));
+    other.close();
+    app.release();
+    expect_neutral(httpd, app, 2, "half-open");
+
+    app.answer_as_usual();
+    EXPECT_EQ(client.get("/app/x").status(), 200);
+    EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "closed");
+    EXPECT_EQ(transition_lines(httpd).size(), 3U) << httpd.describe();
+}
+
+}  // namespace
+}  // namespace cb::test
