@@ -82,16 +82,12 @@ void finish_call(RequestState& state, core::Outcome outcome) noexcept {
 
 // --- what the backend sends ---
 
-/// At the first byte of a `101` the verdict is due at once: a tunnel may last for hours (DESIGN 4.8). One that
-/// mod_proxy did not ask for becomes no tunnel.
-bool begins_tunnel(const Call& call, const request_rec* r, apr_bucket_brigade* bb) noexcept {
-    const proxy_worker_shared& worker = *call.worker->s;
-    const bool may_upgrade = worker.scheme[0] == 'w' || *worker.upgrade != '\0';
-    if (!may_upgrade || apr_table_get(r->headers_in, "Upgrade") == nullptr) return false;
-    char line[12];
-    apr_size_t length = sizeof line;
-    if (apr_brigade_flatten(bb, line, &length) != APR_SUCCESS || length < sizeof line) return false;
-    return memcmp(line, "HTTP/1.", 7) == 0 && memcmp(line + 8, " 101", 4) == 0;
+void note_sent(Call& call, conn_rec* backend) noexcept {
+    call.interim = Interim::none;
+    call.is_sent = true;
+    call.sent_at = now();
+    mark(call, shm::Phase::sent);
+    set_probe_timeout(call, backend);
 }
 
 extern "C" apr_status_t on_backend_bytes(ap_filter_t* f, apr_bucket_brigade* bb, ap_input_mode_t mode,
@@ -103,6 +99,8 @@ extern "C" apr_status_t on_backend_bytes(ap_filter_t* f, apr_bucket_brigade* bb,
         ap_remove_input_filter(f);
         return ap_get_brigade(next, bb, mode, block, readbytes);
     }
+    // After a `100 Continue` the body was sent.
+    if (call.interim == Interim::read) note_sent(call, f->c);
     const apr_status_t rv = ap_get_brigade(next, bb, mode, block, readbytes);
     if (rv != APR_SUCCESS) {
         if (!APR_STATUS_IS_EAGAIN(rv)) call.read_status = rv;
@@ -114,14 +112,13 @@ extern "C" apr_status_t on_backend_bytes(ap_filter_t* f, apr_bucket_brigade* bb,
         if (block == APR_BLOCK_READ) call.read_status = APR_EOF;
         return rv;
     }
-    if (!call.has_bytes) {
-        call.has_bytes = true;
-        call.first_byte_at = now();
-        restore_timeout(call);
-        if (begins_tunnel(call, state.r, bb)) {
-            call.status = HTTP_SWITCHING_PROTOCOLS;
-            finish_call(state, core::status_outcome(call.status));
-        }
+    restore_timeout(call);
+    const int status = note_bytes(call, bb, now());
+    if (status == HTTP_CONTINUE) mark(call, shm::Phase::not_sent);
+    // The verdict on a tunnel is due at once: it may last for hours (DESIGN 4.8).
+    if (status == HTTP_SWITCHING_PROTOCOLS && may_tunnel(call, state.r)) {
+        call.status = status;
+        finish_call(state, core::status_outcome(status));
     }
     return rv;
 }
@@ -249,11 +246,8 @@ extern "C" int on_create_req(request_rec* r, request_rec* pr) noexcept {
     RequestState* const state = request_state(r, false);
     if (state == nullptr || !state->is_nested || state->call.breaker == nullptr) return DECLINED;
     Call& call = state->call;
-    call.is_sent = true;
-    call.sent_at = now();
     call.is_kept_alive = pr->connection->keepalives > 0;
-    mark(call, shm::Phase::sent);
-    set_probe_timeout(call, pr->connection);
+    note_sent(call, pr->connection);
     if (call.is_http) ap_add_input_filter_handle(backend_filter, state, pr, pr->connection);
     return OK;
 }

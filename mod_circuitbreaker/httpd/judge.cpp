@@ -97,7 +97,49 @@ Outcome other_outcome(const Call& call, const request_rec* r, int rv) noexcept {
     return rv == DECLINED ? Outcome::none : core::status_outcome(rv);
 }
 
+/// 0 if these bytes begin no status line.
+int status_in(const char* line, apr_size_t length) noexcept {
+    constexpr apr_size_t kLength = sizeof "HTTP/1.1 200" - 1;
+    if (length < kLength || memcmp(line, "HTTP/1.", 7) != 0 || line[8] != ' ') return 0;
+    int status = 0;
+    for (const char* digit = line + 9; digit < line + kLength; ++digit)
+        status = apr_isdigit(*digit) != 0 ? status * 10 + (*digit - '0') : 0;
+    return status;
+}
+
 }  // namespace
+
+int note_bytes(Call& call, apr_bucket_brigade* bb, core::Millis now) noexcept {
+    if (call.has_bytes && call.interim == Interim::none) return 0;
+    char line[12];
+    apr_size_t length = sizeof line;
+    if (apr_brigade_flatten(bb, line, &length) != APR_SUCCESS) length = 0;
+    const int status = status_in(line, length);
+    if (call.interim != Interim::none && status == 0) {
+        const bool is_blank = length > 0 && (line[0] == '\n' || line[0] == '\r');
+        if (is_blank && call.interim == Interim::fields_of_continue) call.interim = Interim::read;
+        return 0;
+    }
+    call.has_bytes = true;
+    call.first_byte_at = now;
+    const bool is_interim = status >= 100 && status < 200 && status != HTTP_SWITCHING_PROTOCOLS;
+    call.interim = is_interim ? Interim::fields : Interim::none;
+    if (status == HTTP_CONTINUE) {
+        // The head has arrived, and the body is sent from now on: as if nothing had been, but for the connection, which
+        // has turned out to be alive.
+        call.interim = Interim::fields_of_continue;
+        call.has_bytes = false;
+        call.is_sent = false;
+        call.is_kept_alive = false;
+        call.is_new_connection = true;
+    }
+    return status;
+}
+
+bool may_tunnel(const Call& call, const request_rec* r) noexcept {
+    const proxy_worker_shared& worker = *call.worker->s;
+    return (worker.scheme[0] == 'w' || *worker.upgrade != '\0') && apr_table_get(r->headers_in, "Upgrade") != nullptr;
+}
 
 Outcome outcome_of(const Call& call, const request_rec* r, int rv) noexcept {
     // ProxyErrorOverride: the backend's own status comes back as the result, its body was thrown away.

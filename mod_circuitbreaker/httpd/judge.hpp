@@ -1,13 +1,20 @@
 // What happened to a call: from what was seen of it to an outcome class (the table of DESIGN 4.5).
 //
 // Purpose: facts only; the verdict on them is the core's.
-// Thread safety: reads one request's state.
+// Thread safety: one request's state.
 #ifndef CIRCUITBREAKER_HTTPD_JUDGE_HPP
 #define CIRCUITBREAKER_HTTPD_JUDGE_HPP
 
 #include "request.hpp"
 
 namespace cb::httpd {
+
+/// Bytes of an HTTP response before its body, as they are read: a line at a time. The status if it is a status line
+/// that is looked for: the first one, or the one after an interim response. Time goes on to the first that is no such.
+int note_bytes(Call& call, apr_bucket_brigade* bb, core::Millis now) noexcept;
+
+/// A `101` that mod_proxy did not ask for begins no tunnel.
+[[nodiscard]] bool may_tunnel(const Call& call, const request_rec* r) noexcept;
 
 /// The outcome of a call whose scheme handler returned `rv`.
 [[nodiscard]] core::Outcome outcome_of(const Call& call, const request_rec* r, int rv) noexcept;

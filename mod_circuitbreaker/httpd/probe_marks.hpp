@@ -23,7 +23,7 @@ void mark_request(RequestState& state, const Breaker& breaker, const shm::Slot& 
 void set_probe_timeout(Call& call, conn_rec* backend) noexcept;
 
 /// The response has begun: the connection gets its own timeout back, or a stream would be cut, and a pooled connection
-/// would keep the probe's. (After a `100 Continue` that `ping=` asked for, too: the rest has the member's timeout.)
+/// would keep the probe's.
 void restore_timeout(Call& call) noexcept;
 
 }  // namespace cb::httpd

@@ -21,6 +21,10 @@ struct Sample {
     bool is_whole = false;  // the response has ended, and all of it is here
 };
 
+/// An interim response: `fields` are still to come of one that tells nothing, or of a `100 Continue`, after which the
+/// body is sent (`read`: once more is read, it was).
+enum class Interim : std::uint8_t { none, fields, fields_of_continue, read };
+
 /// One call to one member, as far as it has been seen (DESIGN 4.5 to 4.8).
 struct Call {
     Breaker* breaker = nullptr;  // nullptr: nothing to watch
@@ -47,6 +51,7 @@ struct Call {
     bool is_sent = false;
     bool is_kept_alive = false;  // the connection had served a request before
     bool has_bytes = false;
+    Interim interim = Interim::none;
     bool is_answering = false;  // something was passed towards the client
     bool has_headers = false;
     bool is_broken_off = false;  // an error bucket was passed
