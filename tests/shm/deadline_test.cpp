@@ -179,6 +179,39 @@ TEST_P(BeforeDeadline, ALostProbeBeyondWhatIsToleratedOpensTheBreakerByItself) {
     EXPECT_EQ(word().level, 1U);
 }
 
+// Once its headers are in, a response has until it has settled; somebody else finds that out while its holder waits.
+TEST_P(Deadline, ComesForwardWithTheHeadersButNeverGoesBack) {
+    shm::mark(slot, permit, Phase::sent, kDeadline + 5'000);
+    EXPECT_EQ(shm::Lease::of(permit.lease).deadline, shm::Lease::deadline_after(kDeadline, 0));
+    shm::mark(slot, permit, Phase::sent);
+    EXPECT_EQ(shm::Lease::of(permit.lease).deadline, shm::Lease::deadline_after(kDeadline, 0));
+    shm::mark(slot, permit, Phase::success, 4'000);
+    world.board.now = 3'999;
+    EXPECT_FALSE(shm::expire_probes(slot, rules, two));
+    EXPECT_EQ(slot.lease[permit.slot].load(), permit.lease);
+    world.board.now = 4'000 + shm::Lease::kUnit;
+    if (GetParam() == Finder::holder) {
+        shm::finish(slot, rules, one, permit, kBad, {});
+    } else {
+        EXPECT_TRUE(shm::expire_probes(slot, rules, two));
+    }
+    EXPECT_EQ(word().successes, 1U);
+    EXPECT_EQ(word().slots, 0U);
+    EXPECT_EQ(world.board.lost.load(), 0U);
+}
+
+TEST(LeaseWord, ComesForwardAlsoWhereItsDeadlineWraps) {
+    const core::Millis wrap = (core::Millis{1} << 22U) * shm::Lease::kUnit;
+    for (core::Millis now = wrap - 20'000; now < wrap + 20'000; now += 61) {
+        shm::Lease lease{shm::LeaseState::active, Phase::sent, 1, 1, shm::Lease::deadline_after(now, 10'000)};
+        lease.shorten(now + 12'000);
+        EXPECT_FALSE(lease.is_past(now + 9'999)) << now;
+        lease.shorten(now + 300);
+        EXPECT_FALSE(lease.is_past(now + 299)) << now;
+        EXPECT_TRUE(lease.is_past(now + 364)) << now;
+    }
+}
+
 TEST(LeaseWord, KeepsItsFields) {
     for (const auto state :
          {shm::LeaseState::free, shm::LeaseState::reserved, shm::LeaseState::active, shm::LeaseState::settling}) {

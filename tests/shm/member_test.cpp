@@ -118,6 +118,18 @@ TEST_F(Member, CountsWhatItsCallsWere) {
     EXPECT_EQ(totals.slow.load(), 1U);
 }
 
+TEST_F(Member, CountsAResponseThatHasBrokenOffSinceItWasJudgedInTheTotalsOnly) {
+    make(kGood);
+    const std::uint64_t word = slot.word.load();
+    shm::count_broken_off(slot);
+    constexpr auto kTruncated =
+        static_cast<std::size_t>(core::Outcome::truncated) - static_cast<std::size_t>(core::Outcome::connect);
+    EXPECT_EQ(slot.totals.outcome_class[kTruncated].load(), 1U);
+    EXPECT_EQ(slot.totals.calls.load(), 1U);
+    EXPECT_EQ(slot.word.load(), word);
+    EXPECT_EQ(shm::sums_now(slot, rules, one).failures, 0U);
+}
+
 TEST_F(Member, KeepsTheTimeSpentInEachState) {
     world.pass(5'000);
     make(kFatal);
