@@ -1,6 +1,7 @@
 #include "call.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "judge.hpp"
 #include "runtime.hpp"
@@ -68,16 +69,22 @@ void finish_call(RequestState& state, core::Outcome outcome) noexcept {
 
 // --- what the backend sends ---
 
+/// The status in a line that begins with "HTTP/1.1 101", else 0.
+int status_in_line(apr_bucket_brigade* bb) noexcept {
+    char line[13];
+    apr_size_t length = sizeof line - 1;
+    if (apr_brigade_flatten(bb, line, &length) != APR_SUCCESS || length < sizeof line - 1) return 0;
+    line[length] = '\0';
+    return memcmp(line, "HTTP/1.", 7) == 0 && line[8] == ' ' ? atoi(line + 9) : 0;
+}
+
 /// At the first byte of a `101` the verdict is due at once: a tunnel may last for hours (DESIGN 4.8). One that
 /// mod_proxy did not ask for becomes no tunnel.
-bool begins_tunnel(const Call& call, const request_rec* r, apr_bucket_brigade* bb) noexcept {
+bool begins_tunnel(const Call& call, const request_rec* r) noexcept {
     const proxy_worker_shared& worker = *call.worker->s;
     const bool may_upgrade = worker.scheme[0] == 'w' || *worker.upgrade != '\0';
-    if (!may_upgrade || apr_table_get(r->headers_in, "Upgrade") == nullptr) return false;
-    char line[12];
-    apr_size_t length = sizeof line;
-    if (apr_brigade_flatten(bb, line, &length) != APR_SUCCESS || length < sizeof line) return false;
-    return memcmp(line, "HTTP/1.", 7) == 0 && memcmp(line + 8, " 101", 4) == 0;
+    return may_upgrade && call.line_status == HTTP_SWITCHING_PROTOCOLS &&
+           apr_table_get(r->headers_in, "Upgrade") != nullptr;
 }
 
 extern "C" apr_status_t on_backend_bytes(ap_filter_t* f, apr_bucket_brigade* bb, ap_input_mode_t mode,
@@ -103,7 +110,8 @@ extern "C" apr_status_t on_backend_bytes(ap_filter_t* f, apr_bucket_brigade* bb,
     if (!call.has_bytes) {
         call.has_bytes = true;
         call.first_byte_at = now();
-        if (begins_tunnel(call, state.r, bb)) {
+        call.line_status = status_in_line(bb);
+        if (begins_tunnel(call, state.r)) {
             call.status = HTTP_SWITCHING_PROTOCOLS;
             finish_call(state, core::status_outcome(call.status));
         }
@@ -117,9 +125,14 @@ void note_headers(RequestState& state) noexcept {
     Call& call = state.call;
     const char* const from_backend = apr_table_get(state.r->notes, "proxy-status");
     if (call.is_http && from_backend == nullptr) return;  // no status line: garbage, or HTTP/0.9
+    if (call.told == core::Outcome::protocol) return;     // FCGI passes a page of its own in place of a bad header
     call.has_headers = true;
     call.status = call.is_http ? atoi(from_backend) : state.r->status;
     call.headers_at = now();
+    const char* const length = apr_table_get(state.r->headers_out, "Content-Length");
+    if (!call.is_http && length != nullptr && !state.r->header_only && call.status != HTTP_NOT_MODIFIED) {
+        call.announced = apr_atoi64(length);
+    }
     const core::Verdict verdict = core::builtin_verdict(core::status_outcome(call.status));
     mark(call, shm::provisional(verdict));
 }
@@ -129,19 +142,25 @@ extern "C" apr_status_t on_response(ap_filter_t* f, apr_bucket_brigade* bb) noex
     Call& call = state.call;
     bool is_end = false;
     bool is_error_first = false;
+    bool is_read_later = false;
     for (apr_bucket* b = APR_BRIGADE_FIRST(bb); b != APR_BRIGADE_SENTINEL(bb); b = APR_BUCKET_NEXT(b)) {
         if (AP_BUCKET_IS_ERROR(b)) {
             call.is_broken_off = true;
             is_error_first = !call.is_answering;
         }
         is_end = is_end || APR_BUCKET_IS_EOS(b);
+        // SCGI's whole response is one bucket that reads from the socket while it is passed on.
+        is_read_later = is_read_later || b->length == static_cast<apr_size_t>(-1);
+        if (!is_read_later) call.passed += static_cast<apr_off_t>(b->length);
     }
     if (!call.is_answering && !APR_BRIGADE_EMPTY(bb)) {
         call.is_answering = true;
         // mod_proxy_http has all headers when it begins with the body, which may break off before its first byte.
         if (!is_error_first || (call.is_http && state.r->sent_bodyct != 0)) note_headers(state);
     }
-    if (call.has_headers && !call.is_finished) {
+    if (call.has_headers && !call.is_finished && !is_read_later && !state.r->connection->aborted) {
+        // uwsgi takes the end of the connection for the end of the response, however much is missing.
+        call.is_broken_off = call.is_broken_off || (is_end && call.passed < call.announced);
         if (is_end) {
             finish_call(state, call.is_broken_off ? core::Outcome::truncated : core::status_outcome(call.status));
         } else if (now() - call.headers_at >= settle_time(state.r, *call.breaker)) {
@@ -167,9 +186,9 @@ int run_call(RequestState& state, proxy_worker& worker, char* url, const char* p
     clear_notes(state.r);
     call.response_filter = ap_add_output_filter_handle(response_filter, &state, state.r, state.r->connection);
     state.is_nested = true;
-    running_call = &call;
+    Call* const outer = std::exchange(running_call, &call);  // an ErrorDocument may be a call itself
     const int rv = proxy.run_scheme_handler(state.r, &worker, state.conf, url, proxyhost, proxyport);
-    running_call = nullptr;
+    running_call = outer;
     state.is_nested = false;
     ap_remove_output_filter(call.response_filter);
     call.response_filter = nullptr;
@@ -232,7 +251,7 @@ extern "C" int on_create_req(request_rec* r, request_rec* pr) noexcept {
     call.sent_at = now();
     call.is_kept_alive = pr->connection->keepalives > 0;
     mark(call, shm::Phase::sent);
-    if (call.is_http) ap_add_input_filter_handle(backend_filter, state, pr, pr->connection);
+    ap_add_input_filter_handle(backend_filter, state, pr, pr->connection);
     return OK;
 }
 
@@ -274,6 +293,10 @@ extern "C" apr_status_t abandon_call(void* state) noexcept {
 extern "C" int cb_on_pre_connection(conn_rec*, void*) noexcept {
     if (running_call != nullptr) running_call->is_new_connection = true;
     return OK;
+}
+
+extern "C" void cb_on_error_log(const ap_errorlog_info* said, const char*) noexcept {
+    if (running_call != nullptr) hear(*running_call, *said);
 }
 
 core::Millis lease_span(const request_rec* r, const Breaker& breaker, const proxy_worker& worker) noexcept {

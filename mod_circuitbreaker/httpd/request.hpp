@@ -25,8 +25,12 @@ struct Call {
     core::Millis headers_at = 0;
     apr_status_t read_status = APR_SUCCESS;  // how reading from the backend ended, before there was an answer
     int status = 0;
-    bool is_http = false;         // create_req tells "sent", the backend filter "bytes came"
-    bool has_connection = false;  // HTTP: one of the pool is ours, new or kept; it is connected next
+    int line_status = 0;                       // in the backend's first line, if that is HTTP's
+    core::Outcome told = core::Outcome::none;  // what the handler of another protocol said of it in the error log
+    apr_off_t announced = -1;                  // Content-Length, where mod_proxy doesn't see to it
+    apr_off_t passed = 0;                      // bytes of the body
+    bool is_http = false;                      // create_req tells "sent", the backend filter "bytes came"
+    bool has_connection = false;               // HTTP: one of the pool is ours, new or kept; it is connected next
     bool is_new_connection = false;
     bool is_sent = false;
     bool is_kept_alive = false;  // the connection had served a request before

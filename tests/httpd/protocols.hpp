@@ -1,5 +1,5 @@
-// One scripted backend for each protocol that is not HTTP, behind one httpd: each at /name, with ProxyErrorOverride also
-// at /override/name.
+// One scripted backend for each protocol that is not HTTP, behind one httpd: each at /name, with ProxyErrorOverride
+// also at /override/name.
 //
 // Thread safety: belongs to the main thread.
 #pragma once
@@ -67,7 +67,7 @@ class ProtocolTest : public testing::TestWithParam<Protocol> {
                        worker_at("/override/" + protocol.name, *backend, protocol);
         }
         httpd_ = std::make_unique<Httpd>(wire_site(
-            std::string(counting_policy) + "Timeout 5\n<Location /override>\n    ProxyErrorOverride On\n</Location>\n",
+            std::string(counting_policy) + "Timeout 1\n<Location /override>\n    ProxyErrorOverride On\n</Location>\n",
             proxied));
         httpd_->start();
     }
@@ -81,18 +81,21 @@ class ProtocolTest : public testing::TestWithParam<Protocol> {
     }
 
     static WireBackend& backend() { return *backends_.at(GetParam().name); }
-    static std::string url(const std::string& prefix = "") { return httpd_->url(prefix + "/" + GetParam().name + "/x"); }
+    static std::string url(const std::string& prefix = "") {
+        return httpd_->url(prefix + "/" + GetParam().name + "/x");
+    }
     static bool is(const std::string& scheme) { return GetParam().name.starts_with(scheme); }
 
     /// What the calls since the last one added to the counters: "Outcome-reset Verdict-failure".
     std::string judged() {
-        auto now = std::make_unique<OutcomeCounters>(
-            OutcomeCounters::of_next_call(*httpd_, backend().member(), *before_));
+        auto now =
+            std::make_unique<OutcomeCounters>(OutcomeCounters::of_next_call(*httpd_, backend().member(), *before_));
         const std::string added = *now - *before_;
         before_ = std::move(now);
         return added;
     }
-    std::string judged_of(const WireReply& reply, const std::string& prefix = "", const RequestOptions& options = {}) {
+    std::string judged_of(const WireReply& reply, const std::string& prefix = "", RequestOptions options = {}) {
+        options.headers.add("Connection", "close");  // or a truncated answer ends at KeepAliveTimeout
         backend().answer(reply);
         last_ = get(url(prefix), options);
         backend().release();

@@ -36,7 +36,10 @@ Dialect fcgi() {
                     return record(standard_output, "Status: " + std::to_string(status) +
                                                        " Whatever\r\nContent-Type: text/plain\r\n" + fields + "\r\n");
                 },
-            .body = [](const std::string& piece) { return record(standard_output, piece); },
+            .body =
+                [](const std::string& body) {
+                    return in_frames(body, 60'000, [](const auto& piece) { return record(standard_output, piece); });
+                },
             .end = record(standard_output, "") + record(end_request, std::string(8, '\0')),
             .keeps_connection = true,
             .has_cgi_head = true};

@@ -5,6 +5,7 @@ namespace cb::test {
 bool Wire::fill() {
     char piece[16384];
     const std::size_t count = connection_.receive(piece, sizeof piece);
+    connection_.become_busy();
     buffer_.append(piece, count);
     return count > 0;
 }
@@ -24,6 +25,14 @@ std::optional<std::string> Wire::take_through(char last) {
         if (!fill()) return {};
     }
     return take(at + 1);
+}
+
+std::string in_frames(const std::string& body, std::size_t most,
+                      const std::function<std::string(const std::string&)>& frame) {
+    std::string framed;
+    for (std::size_t at = 0; at < body.size(); at += most)
+        framed += frame(body.substr(at, most));
+    return framed;
 }
 
 WireBackend::WireBackend(std::string name, Dialect dialect, bool on_unix_socket)
@@ -54,7 +63,7 @@ bool WireBackend::wait_for_hanging(unsigned count) const {
 
 void WireBackend::serve(Connection& connection) {
     Wire wire(connection);
-    while (dialect_.read_request(wire)) {
+    while (connection.become_idle() && dialect_.read_request(wire)) {
         ++requests_;
         WireReply reply;
         {
@@ -69,6 +78,7 @@ bool WireBackend::give(Wire& wire, Connection& connection, const WireReply& repl
     const std::string fields = "X-Backend: " + name_ + "\r\n";
     switch (reply.turn) {
         case WireReply::Turn::whole:
+            connection.become_nearly_idle();
             return wire.send(dialect_.head(reply.code, fields, reply.body.size()) + dialect_.body(reply.body) +
                              dialect_.end);
         case WireReply::Turn::cut_in_body:

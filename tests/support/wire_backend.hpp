@@ -49,6 +49,10 @@ struct Dialect {
     bool has_cgi_head = false;      ///< its garbage has to come in a frame
 };
 
+/// Each piece of at most that many bytes in a frame of its own.
+[[nodiscard]] std::string in_frames(const std::string& body, std::size_t most,
+                                    const std::function<std::string(const std::string&)>& frame);
+
 struct WireReply {
     enum class Turn { whole, cut_in_body, nothing, garbage };
 
@@ -59,9 +63,7 @@ struct WireReply {
     static WireReply nothing(Ending ending) { return {Turn::nothing, 200, "", ending}; }
     static WireReply garbage() { return {Turn::garbage, 200, "", Ending::fin}; }
     /// Headers, half of the body, and that end.
-    static WireReply cut(Ending ending) {
-        return {Turn::cut_in_body, 200, std::string(2000, 'x'), ending};
-    }
+    static WireReply cut(Ending ending) { return {Turn::cut_in_body, 200, std::string(2000, 'x'), ending}; }
 
     Turn turn = Turn::whole;
     int code = 200;
