@@ -12,6 +12,7 @@ namespace {
 
 ap_filter_rec_t* response_filter;
 ap_filter_rec_t* backend_filter;
+ap_filter_rec_t* tunnel_filter;
 /// The call that this thread is making: new connections are made for it.
 constinit thread_local Call* running_call = nullptr;
 
@@ -69,24 +70,6 @@ void finish_call(RequestState& state, core::Outcome outcome) noexcept {
 
 // --- what the backend sends ---
 
-/// The status in a line that begins with "HTTP/1.1 101", else 0.
-int status_in_line(apr_bucket_brigade* bb) noexcept {
-    char line[13];
-    apr_size_t length = sizeof line - 1;
-    if (apr_brigade_flatten(bb, line, &length) != APR_SUCCESS || length < sizeof line - 1) return 0;
-    line[length] = '\0';
-    return memcmp(line, "HTTP/1.", 7) == 0 && line[8] == ' ' ? atoi(line + 9) : 0;
-}
-
-/// At the first byte of a `101` the verdict is due at once: a tunnel may last for hours (DESIGN 4.8). One that
-/// mod_proxy did not ask for becomes no tunnel.
-bool begins_tunnel(const Call& call, const request_rec* r) noexcept {
-    const proxy_worker_shared& worker = *call.worker->s;
-    const bool may_upgrade = worker.scheme[0] == 'w' || *worker.upgrade != '\0';
-    return may_upgrade && call.line_status == HTTP_SWITCHING_PROTOCOLS &&
-           apr_table_get(r->headers_in, "Upgrade") != nullptr;
-}
-
 extern "C" apr_status_t on_backend_bytes(ap_filter_t* f, apr_bucket_brigade* bb, ap_input_mode_t mode,
                                          apr_read_type_e block, apr_off_t readbytes) noexcept {
     auto& state = *static_cast<RequestState*>(f->ctx);
@@ -111,8 +94,8 @@ extern "C" apr_status_t on_backend_bytes(ap_filter_t* f, apr_bucket_brigade* bb,
         call.has_bytes = true;
         call.first_byte_at = now();
         call.line_status = status_in_line(bb);
-        if (begins_tunnel(call, state.r)) {
-            call.status = HTTP_SWITCHING_PROTOCOLS;
+        if (begins_tunnel(call, state.r) || (call.is_tunnel && call.line_status != 0)) {
+            call.status = call.line_status;
             finish_call(state, core::status_outcome(call.status));
         }
     }
@@ -236,22 +219,32 @@ extern "C" int on_scheme_handler(request_rec* r, proxy_worker* worker, proxy_ser
     }
 }
 
+/// The request is sent: what comes back?
+void begin_watch(RequestState& state, ap_filter_rec_t* filter, request_rec* response, conn_rec* backend) noexcept {
+    state.call.is_sent = true;
+    state.call.sent_at = now();
+    mark(state.call, shm::Phase::sent);
+    ap_add_input_filter_handle(filter, &state, response, backend);
+}
+
 /// mod_proxy_http builds the request: it has a connection of the pool, which it connects next, unless it is a kept one.
+/// mod_proxy_wstunnel has connected before; it sends the request next, and then looks at no byte any more.
 extern "C" int on_fixups(request_rec* r) noexcept {
     RequestState* const state = request_state(r, false);
-    if (state != nullptr && state->is_nested) state->call.has_connection = true;
+    if (state == nullptr || !state->is_nested) return OK;
+    Call& call = state->call;
+    call.has_connection = true;
+    if (call.breaker == nullptr || call.new_connection == nullptr || call.worker->s->scheme[0] != 'w') return OK;
+    call.is_tunnel = true;
+    begin_watch(*state, tunnel_filter, nullptr, call.new_connection);
     return OK;
 }
 
 extern "C" int on_create_req(request_rec* r, request_rec* pr) noexcept {
     RequestState* const state = request_state(r, false);
     if (state == nullptr || !state->is_nested || state->call.breaker == nullptr) return DECLINED;
-    Call& call = state->call;
-    call.is_sent = true;
-    call.sent_at = now();
-    call.is_kept_alive = pr->connection->keepalives > 0;
-    mark(call, shm::Phase::sent);
-    ap_add_input_filter_handle(backend_filter, state, pr, pr->connection);
+    state->call.is_kept_alive = pr->connection->keepalives > 0;
+    begin_watch(*state, backend_filter, pr, pr->connection);
     return OK;
 }
 
@@ -290,8 +283,8 @@ extern "C" apr_status_t abandon_call(void* state) noexcept {
     return APR_SUCCESS;
 }
 
-extern "C" int cb_on_pre_connection(conn_rec*, void*) noexcept {
-    if (running_call != nullptr) running_call->is_new_connection = true;
+extern "C" int cb_on_pre_connection(conn_rec* c, void*) noexcept {
+    if (running_call != nullptr) running_call->new_connection = c;
     return OK;
 }
 
@@ -316,6 +309,8 @@ void register_call_filters() noexcept {
     // A protocol filter: the response's lines are read past those for content (r->proto_input_filters). Just this type,
     // or mod_proxy's HTTP_IN, which comes after the headers, would not get its place behind it.
     backend_filter = ap_register_input_filter("CIRCUITBREAKER_BACKEND", on_backend_bytes, nullptr, AP_FTYPE_PROTOCOL);
+    // The same where there is no request_rec of a response.
+    tunnel_filter = ap_register_input_filter("CIRCUITBREAKER_TUNNEL", on_backend_bytes, nullptr, AP_FTYPE_CONNECTION);
 }
 
 void register_call_hooks() noexcept {

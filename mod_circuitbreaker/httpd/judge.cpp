@@ -23,6 +23,7 @@ constexpr Saying kSayings[] = {
     {"AH00866", Outcome::connect},  // scgi: the same
     {"AH10101", Outcome::connect},  // uwsgi
     {"AH00896", Outcome::connect},  // ajp
+    {"AH02452", Outcome::connect},  // wstunnel
     {"AH00897", Outcome::connect},  // ajp: cping/cpong failed
     {"AH00898", Outcome::connect},  // ap_proxyerror: name lookup
     {"AH00859", Outcome::client},   // scgi: receiving request body failed
@@ -110,10 +111,11 @@ Outcome http_outcome(const Call& call, const request_rec* r, int rv) noexcept {
     if (!call.is_sent) {
         if (r->connection->aborted || is_request_error(rv)) return Outcome::client;
         if (is_timed_out(call, r, rv)) return Outcome::timeout;
+        if (call.told != Outcome::none) return call.told;
         if (is_local(call, rv)) return Outcome::local;
         // It broke while the request was being written (ap_proxy_pass_brigade): some of it may have arrived.
         if (rv == HTTP_BAD_GATEWAY && call.has_connection) {
-            return call.is_new_connection ? Outcome::reset : Outcome::stale;
+            return call.new_connection != nullptr ? Outcome::reset : Outcome::stale;
         }
         return is_gateway_failure(rv) ? Outcome::connect : Outcome::none;
     }
@@ -151,17 +153,33 @@ Outcome other_outcome(const Call& call, const request_rec* r, int rv) noexcept {
 Outcome outcome_of(const Call& call, const request_rec* r, int rv) noexcept {
     // ProxyErrorOverride: the backend's own status comes back as the result, its body was thrown away.
     if (has_note(r, "proxy-error-override") && rv >= 100) return core::status_outcome(rv);
-    if (!call.is_http && !call.has_headers && rv >= 100 && rv == call.line_status) return core::status_outcome(rv);  // uwsgi's way
+    if (!call.is_http && !call.has_headers && rv >= 100 && rv == call.line_status)
+        return core::status_outcome(rv);  // uwsgi's way
     return call.is_http || call.is_sent ? http_outcome(call, r, rv) : other_outcome(call, r, rv);
 }
 
 void hear(Call& call, const ap_errorlog_info& said) noexcept {
-    if (call.is_http || said.format == nullptr) return;
+    if (said.format == nullptr || call.has_connection) return;
     for (const Saying& saying : kSayings) {
         if (strncmp(said.format, saying.begin, strlen(saying.begin)) != 0) continue;
         call.told = saying.outcome != Outcome::none ? saying.outcome : broken_by(said.status);
         return;
     }
+}
+
+int status_in_line(apr_bucket_brigade* bb) noexcept {
+    char line[13];
+    apr_size_t length = sizeof line - 1;
+    if (apr_brigade_flatten(bb, line, &length) != APR_SUCCESS || length < sizeof line - 1) return 0;
+    line[length] = '\0';
+    return memcmp(line, "HTTP/1.", 7) == 0 && line[8] == ' ' ? atoi(line + 9) : 0;
+}
+
+bool begins_tunnel(const Call& call, const request_rec* r) noexcept {
+    const proxy_worker_shared& worker = *call.worker->s;
+    const bool may_upgrade = worker.scheme[0] == 'w' || *worker.upgrade != '\0';
+    return may_upgrade && call.line_status == HTTP_SWITCHING_PROTOCOLS &&
+           apr_table_get(r->headers_in, "Upgrade") != nullptr;
 }
 
 core::Millis latency_of(const Call& call, core::Millis now) noexcept {

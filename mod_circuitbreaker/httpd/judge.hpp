@@ -15,6 +15,13 @@ namespace cb::httpd {
 /// Takes down what the scheme handler says of a call in the error log (see judge.cpp).
 void hear(Call& call, const ap_errorlog_info& said) noexcept;
 
+/// The status in a line that begins with "HTTP/1.1 101", else 0.
+[[nodiscard]] int status_in_line(apr_bucket_brigade* bb) noexcept;
+
+/// At the first byte of a `101` the verdict is due at once: a tunnel may last for hours (DESIGN 4.8). One that
+/// mod_proxy did not ask for becomes no tunnel.
+[[nodiscard]] bool begins_tunnel(const Call& call, const request_rec* r) noexcept;
+
 /// Time from "request sent" (where that is known) to the first byte of the response, or to now if none came.
 [[nodiscard]] core::Millis latency_of(const Call& call, core::Millis now) noexcept;
 

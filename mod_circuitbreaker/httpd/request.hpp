@@ -31,7 +31,8 @@ struct Call {
     apr_off_t passed = 0;                      // bytes of the body
     bool is_http = false;                      // create_req tells "sent", the backend filter "bytes came"
     bool has_connection = false;               // HTTP: one of the pool is ours, new or kept; it is connected next
-    bool is_new_connection = false;
+    conn_rec* new_connection = nullptr;        // to the backend, made for this call
+    bool is_tunnel = false;                    // mod_proxy_wstunnel's own: passes bytes, whatever they say
     bool is_sent = false;
     bool is_kept_alive = false;  // the connection had served a request before
     bool has_bytes = false;
