@@ -19,6 +19,8 @@ struct Saying {
 constexpr Saying kSayings[] = {
     {"AH00940", Outcome::local},    // disabled connection for
     {"AH00941", Outcome::local},    // failed to acquire connection for
+    {"AH00957", Outcome::connect},  // attempt to connect failed, to the last address (h2c says nothing else)
+    {"AH02454", Outcome::connect},  // the same to a unix domain socket
     {"AH01079", Outcome::connect},  // fcgi: failed to make connection to backend
     {"AH00866", Outcome::connect},  // scgi: the same
     {"AH10101", Outcome::connect},  // uwsgi
@@ -30,6 +32,7 @@ constexpr Saying kSayings[] = {
     {"AH10099", Outcome::client},   // uwsgi
     {"AH10100", Outcome::client},   // uwsgi: unable to decode uri
     {"AH10259", Outcome::client},   // uwsgi: headers too large
+    {"AH03382", Outcome::client},   // http2: check input
     {"AH02822", Outcome::client},   // ajp: dialog with client failed
     {"AH01073", Outcome::none},     // fcgi: failed writing request
     {"AH01074", Outcome::none},     // fcgi: failed writing environment
@@ -132,7 +135,8 @@ Outcome http_outcome(const Call& call, const request_rec* r, int rv) noexcept {
 
 Outcome other_outcome(const Call& call, const request_rec* r, int rv) noexcept {
     if (call.has_headers) {
-        if (rv == AP_FILTER_ERROR && !r->connection->aborted) return Outcome::truncated;
+        // FCGI and SCGI return AP_FILTER_ERROR, http2 a status, and no error bucket was passed.
+        if (rv != OK && rv != DONE && !r->connection->aborted) return Outcome::truncated;
         return after_headers(call, r);
     }
     if (r->connection->aborted) return Outcome::client;

@@ -9,6 +9,7 @@
 #include "outcomes.hpp"
 #include "support/ajp.hpp"
 #include "support/fcgi.hpp"
+#include "support/h2c.hpp"
 #include "support/scgi.hpp"
 #include "support/uwsgi.hpp"
 
@@ -32,7 +33,8 @@ struct Protocol {
                                            {"uwsgi", "proxy_uwsgi", uwsgi},
                                            {"uwsgi_unix", "proxy_uwsgi", uwsgi, true},
                                            {"ajp", "proxy_ajp", plain_ajp},
-                                           {"ajp_ping", "proxy_ajp", plain_ajp, false, "ping=3"}};
+                                           {"ajp_ping", "proxy_ajp", plain_ajp, false, "ping=3"},
+                                           {"h2c", "proxy_http2", h2c}};
     return all;
 }
 
@@ -51,7 +53,7 @@ inline std::string protocol_name(const testing::TestParamInfo<Protocol>& info) {
 
 [[nodiscard]] inline HttpdOptions wire_site(const std::string& policy, const std::string& proxied) {
     HttpdOptions options = site(Mpm::event, policy, proxied);
-    options.add_modules = {"proxy_fcgi", "proxy_scgi", "proxy_uwsgi", "proxy_ajp"};
+    options.add_modules = {"proxy_fcgi", "proxy_scgi", "proxy_uwsgi", "proxy_ajp", "proxy_http2"};
     return options;
 }
 

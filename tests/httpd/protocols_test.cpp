@@ -20,6 +20,8 @@ TEST_P(Protocols, TheBackendsOwnStatusesAreItsOwn) {
                                                                      {504, "Outcome-5xx Verdict-failure"}}) {
         for (const char* body : {"what it has to say", ""}) {
             for (const char* method : {"GET", "HEAD", "POST"}) {
+                if (is("h2c") && method == std::string("HEAD") && *body != '\0')
+                    continue;  // no scripted answer to that
                 EXPECT_EQ(judged_of(WireReply::status(status, body), "",
                                     {.method = method, .body = method == std::string("POST") ? "some" : ""}),
                           expected)
@@ -38,7 +40,7 @@ TEST_P(Protocols, ErrorPagesOfHttpdsOwnChangeNoVerdict) {
         for (const int status : {200, 302, 401, 404, 408, 412, 500, 502, 503, 504}) {
             for (const char* method : {"GET", "HEAD"})
                 results[std::to_string(status) + " to " + method] =
-                    judged_of(WireReply::status(status), prefix, {.method = method});
+                    judged_of(WireReply::status(status, *method == 'H' ? "" : "a page"), prefix, {.method = method});
         }
         results["garbage"] = judged_of(WireReply::garbage(), prefix);
         results["reset"] = judged_of(WireReply::nothing(Ending::reset), prefix);
@@ -112,7 +114,9 @@ TEST_P(Protocols, AnAnswerThatBreaksOffIsTruncated) {
 }
 
 TEST_P(Protocols, NonsenseIsProtocol) {
-    EXPECT_EQ(judged_of(WireReply::garbage()), "Outcome-protocol Verdict-failure");
+    // All that is known of an HTTP/2 session is that it is over.
+    EXPECT_EQ(judged_of(WireReply::garbage()),
+              is("h2c") ? "Outcome-reset Verdict-failure" : "Outcome-protocol Verdict-failure");
     EXPECT_EQ(last_.backend(), "");
 }
 
@@ -138,6 +142,7 @@ TEST_P(Protocols, AClientThatLeavesIsNobodysFailure) {
         uploading.reset();
         EXPECT_EQ(judged(), "Outcome-client Verdict-ignore") << "in mid-upload";
     }
+    if (is("h2c")) return;  // it ends the backend's request when the client's breaks; and nothing scripted paces itself
     {
         RawClient nonsense(httpd_->port());
         ASSERT_TRUE(nonsense.send(upload + "Transfer-Encoding: chunked\r\n\r\nnot a size\r\n"));
@@ -155,6 +160,7 @@ TEST_P(Protocols, AClientThatLeavesIsNobodysFailure) {
 }
 
 TEST_P(Protocols, AClientThatStallsItsUploadIsNobodysFailure) {
+    if (is("h2c")) return;  // it has the patience to wait for ever
     backend().answer(WireReply::status(200));
     RawClient stalling(httpd_->port());
     ASSERT_TRUE(stalling.send("POST /" + GetParam().name + "/x HTTP/1.1\r\nHost: me\r\nContent-Length: 100000\r\n\r\n" +
