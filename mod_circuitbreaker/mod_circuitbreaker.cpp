@@ -6,12 +6,14 @@
 // - post_config: last: mod_proxy_balancer must have moved its members into shared memory before
 // - child_init: any; uses nothing of other modules
 // - pre_connection: first, as others may end it; only notes that a backend connection is new
+// - error_log: any; only reads
 // - handler: middle; our handler name is nobody else's
 #include "httpd/call.hpp"
 #include "httpd/directives.hpp"
 #include "httpd/lifecycle.hpp"
 #include "httpd/settings.hpp"
 #include "httpd/status.hpp"
+#include "httpd/watch.hpp"
 
 namespace cb::httpd {
 namespace {
@@ -24,8 +26,9 @@ extern "C" void register_hooks(apr_pool_t*) noexcept {
     ap_hook_child_status(cb_on_child_status, nullptr, nullptr, APR_HOOK_MIDDLE);
     ap_hook_monitor(cb_on_monitor, nullptr, nullptr, APR_HOOK_MIDDLE);
     ap_hook_pre_connection(cb_on_pre_connection, nullptr, nullptr, APR_HOOK_REALLY_FIRST);
+    ap_hook_error_log(cb_on_error_log, nullptr, nullptr, APR_HOOK_MIDDLE);
     ap_hook_handler(cb_on_status, nullptr, nullptr, APR_HOOK_MIDDLE);
-    register_call_filters();
+    register_watch_filters();
 }
 
 }  // namespace

@@ -1,19 +1,18 @@
 #include "call.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "judge.hpp"
-#include "probe_marks.hpp"
 #include "retry_after.hpp"
 #include "runtime.hpp"
 #include "select.hpp"
 #include "verdicts.hpp"
+#include "watch.hpp"
 
 namespace cb::httpd {
 namespace {
 
-ap_filter_rec_t* response_filter;
-ap_filter_rec_t* backend_filter;
 /// The call that this thread is making: new connections are made for it.
 constinit thread_local Call* running_call = nullptr;
 
@@ -38,138 +37,6 @@ shm::Peers peers_of(const RequestState& state) noexcept {
     return {slots, used};
 }
 
-/// Notes how far a probe has come. Not after its deadline, whose rule goes by what was known then (CASES 4).
-void mark(Call& call, shm::Phase phase, core::Millis due = 0) noexcept {
-    if (call.permit.kind != shm::PermitKind::probe || shm::Lease::of(call.permit.lease).is_past(now())) return;
-    shm::mark(*call.slot, call.permit, phase, due);
-}
-
-bool is_slow(const Call& call) noexcept {
-    const core::Millis threshold = call.breaker->policy.slow_call.threshold;
-    return threshold > 0 && latency_of(call, now()) > threshold;
-}
-
-/// Its response has gone on for longer than CircuitBreakerSettle after the headers: it is judged by them, however it
-/// ends (DESIGN 4.8).
-bool has_settled(const RequestState& state) noexcept {
-    const Call& call = state.call;
-    return call.has_headers && now() - call.headers_at >= settle_time(state.r, *call.breaker);
-}
-
-void finish_call(RequestState& state, core::Outcome outcome) noexcept {
-    Call& call = state.call;
-    if (call.breaker == nullptr) return;
-    if (!call.is_finished) call.is_settled = has_settled(state);
-    if (call.is_settled && outcome == core::Outcome::truncated && !call.is_break_counted) {
-        call.is_break_counted = true;
-        shm::count_broken_off(*call.slot);
-    }
-    if (call.is_finished) return;
-    call.is_finished = true;
-    if (call.is_settled) outcome = core::status_outcome(call.status);
-    const core::Policy& policy = call.breaker->policy;
-    shm::Ending ending;
-    ending.outcome = outcome;
-    const Judgement judgement = judge(state, outcome, true);
-    ending.verdict = judgement.verdict;
-    if (policy.open_time.retry_after && core::is_status(outcome)) {
-        ending.least_open_time = call.has_headers ? call.retry_after : retry_after_of(state.r);
-    }
-    ending.slow = is_timed(outcome) && is_slow(call);
-    apr_table_setn(state.r->subprocess_env, "CIRCUIT_BREAKER_VERDICT", verdict_text(state.r->pool, judgement, outcome));
-    shm::finish(*call.slot, policy, runtime.process, call.permit, ending, peers_of(state));
-}
-
-// --- what the backend sends ---
-
-void note_sent(Call& call, conn_rec* backend) noexcept {
-    call.interim = Interim::none;
-    call.is_sent = true;
-    call.sent_at = now();
-    mark(call, shm::Phase::sent);
-    set_probe_timeout(call, backend);
-}
-
-extern "C" apr_status_t on_backend_bytes(ap_filter_t* f, apr_bucket_brigade* bb, ap_input_mode_t mode,
-                                         apr_read_type_e block, apr_off_t readbytes) noexcept {
-    auto& state = *static_cast<RequestState*>(f->ctx);
-    Call& call = state.call;
-    ap_filter_t* const next = f->next;
-    if (call.is_answering || call.is_finished) {
-        ap_remove_input_filter(f);
-        return ap_get_brigade(next, bb, mode, block, readbytes);
-    }
-    // After a `100 Continue` the body was sent.
-    if (call.interim == Interim::read) note_sent(call, f->c);
-    const apr_status_t rv = ap_get_brigade(next, bb, mode, block, readbytes);
-    if (rv != APR_SUCCESS) {
-        if (!APR_STATUS_IS_EAGAIN(rv)) call.read_status = rv;
-        return rv;
-    }
-    apr_off_t length = 0;
-    apr_brigade_length(bb, 0, &length);
-    if (length == 0) {
-        if (block == APR_BLOCK_READ) call.read_status = APR_EOF;
-        return rv;
-    }
-    restore_timeout(call);
-    const int status = note_bytes(call, bb, now());
-    if (status == HTTP_CONTINUE) mark(call, shm::Phase::not_sent);
-    // The verdict on a tunnel is due at once: it may last for hours (DESIGN 4.8).
-    if (status == HTTP_SWITCHING_PROTOCOLS && may_tunnel(call, state.r)) {
-        call.status = status;
-        finish_call(state, core::status_outcome(status));
-    }
-    return rv;
-}
-
-// --- what goes to the client ---
-
-void note_headers(RequestState& state) noexcept {
-    Call& call = state.call;
-    const char* const from_backend = apr_table_get(state.r->notes, "proxy-status");
-    if (call.is_http && from_backend == nullptr) return;  // no status line: garbage, or HTTP/0.9
-    call.has_headers = true;
-    call.status = call.is_http ? atoi(from_backend) : state.r->status;
-    call.headers_at = now();
-    call.retry_after = retry_after_of(state.r);
-    note_headers_for_rules(state);
-    core::Verdict verdict = judge(state, core::status_outcome(call.status), false).verdict;
-    if (is_slow(call) && verdict != core::Verdict::fatal) verdict = core::Verdict::failure;
-    // A thread that is blocked in a silent stream runs no code of ours: whoever asks for the slot then settles it.
-    mark(call, shm::provisional(verdict), call.headers_at + settle_time(state.r, *call.breaker));
-}
-
-extern "C" apr_status_t on_response(ap_filter_t* f, apr_bucket_brigade* bb) noexcept {
-    auto& state = *static_cast<RequestState*>(f->ctx);
-    Call& call = state.call;
-    bool is_end = false;
-    bool is_error_first = false;
-    for (apr_bucket* b = APR_BRIGADE_FIRST(bb); b != APR_BRIGADE_SENTINEL(bb); b = APR_BUCKET_NEXT(b)) {
-        if (AP_BUCKET_IS_ERROR(b)) {
-            call.is_broken_off = true;
-            is_error_first = !call.is_answering;
-        }
-        is_end = is_end || APR_BUCKET_IS_EOS(b);
-    }
-    if (!call.is_answering && !APR_BRIGADE_EMPTY(bb)) {
-        call.is_answering = true;
-        // mod_proxy_http has all headers when it begins with the body, which may break off before its first byte.
-        if (!is_error_first || (call.is_http && state.r->sent_bodyct != 0)) note_headers(state);
-    }
-    if (call.has_headers && !call.is_finished) {
-        note_body_for_rules(state, bb);
-        if (is_end) {
-            finish_call(state, call.is_broken_off ? core::Outcome::truncated : core::status_outcome(call.status));
-        } else if (has_settled(state)) {
-            finish_call(state, core::status_outcome(call.status));
-        }
-    }
-    return ap_pass_brigade(f->next, bb);
-}
-
-// --- around the scheme handler ---
-
 int run_call(RequestState& state, proxy_worker& worker, char* url, const char* proxyhost,
              apr_port_t proxyport) noexcept {
     Call& call = state.call;
@@ -182,11 +49,11 @@ int run_call(RequestState& state, proxy_worker& worker, char* url, const char* p
         call.is_http = call.is_http || strcmp(worker.s->scheme, scheme) == 0;
     }
     clear_notes(state.r);
-    call.response_filter = ap_add_output_filter_handle(response_filter, &state, state.r, state.r->connection);
+    call.response_filter = add_response_filter(state);
     state.is_nested = true;
-    running_call = &call;
+    Call* const outer = std::exchange(running_call, &call);  // an ErrorDocument may be a call itself
     const int rv = proxy.run_scheme_handler(state.r, &worker, state.conf, url, proxyhost, proxyport);
-    running_call = nullptr;
+    running_call = outer;
     state.is_nested = false;
     ap_remove_output_filter(call.response_filter);
     call.response_filter = nullptr;
@@ -235,23 +102,6 @@ extern "C" int on_scheme_handler(request_rec* r, proxy_worker* worker, proxy_ser
     }
 }
 
-/// mod_proxy_http builds the request: it has a connection of the pool, which it connects next, unless it is a kept one.
-extern "C" int on_fixups(request_rec* r) noexcept {
-    RequestState* const state = request_state(r, false);
-    if (state != nullptr && state->is_nested) state->call.has_connection = true;
-    return OK;
-}
-
-extern "C" int on_create_req(request_rec* r, request_rec* pr) noexcept {
-    RequestState* const state = request_state(r, false);
-    if (state == nullptr || !state->is_nested || state->call.breaker == nullptr) return DECLINED;
-    Call& call = state->call;
-    call.is_kept_alive = pr->connection->keepalives > 0;
-    note_sent(call, pr->connection);
-    if (call.is_http) ap_add_input_filter_handle(backend_filter, state, pr, pr->connection);
-    return OK;
-}
-
 extern "C" int on_request_status(int* status, request_rec* r) noexcept {
     RequestState* const state = request_state(r, false);
     if (state != nullptr && state->call.breaker != nullptr && !state->call.is_finished) {
@@ -261,6 +111,30 @@ extern "C" int on_request_status(int* status, request_rec* r) noexcept {
 }
 
 }  // namespace
+
+void finish_call(RequestState& state, core::Outcome outcome) noexcept {
+    Call& call = state.call;
+    if (call.breaker == nullptr) return;
+    if (!call.is_finished) call.is_settled = has_settled(state);
+    if (call.is_settled && outcome == core::Outcome::truncated && !call.is_break_counted) {
+        call.is_break_counted = true;
+        shm::count_broken_off(*call.slot);
+    }
+    if (call.is_finished) return;
+    call.is_finished = true;
+    if (call.is_settled) outcome = core::status_outcome(call.status);
+    const core::Policy& policy = call.breaker->policy;
+    shm::Ending ending;
+    ending.outcome = outcome;
+    const Judgement judgement = judge(state, outcome, true);
+    ending.verdict = judgement.verdict;
+    if (policy.open_time.retry_after && core::is_status(outcome)) {
+        ending.least_open_time = call.has_headers ? call.retry_after : retry_after_of(state.r);
+    }
+    ending.slow = is_timed(outcome) && is_slow(call);
+    apr_table_setn(state.r->subprocess_env, "CIRCUIT_BREAKER_VERDICT", verdict_text(state.r->pool, judgement, outcome));
+    shm::finish(*call.slot, policy, runtime.process, call.permit, ending, peers_of(state));
+}
 
 void begin_call(RequestState& state, Breaker& breaker, shm::Slot& slot, proxy_worker& worker,
                 const shm::Permit& permit) noexcept {
@@ -288,9 +162,15 @@ extern "C" apr_status_t abandon_call(void* state) noexcept {
     return APR_SUCCESS;
 }
 
-extern "C" int cb_on_pre_connection(conn_rec*, void*) noexcept {
-    if (running_call != nullptr) running_call->is_new_connection = true;
+extern "C" int cb_on_pre_connection(conn_rec* c, void*) noexcept {
+    if (running_call == nullptr) return OK;
+    running_call->new_connection = c;
+    running_call->is_new_connection = true;
     return OK;
+}
+
+extern "C" void cb_on_error_log(const ap_errorlog_info* said, const char*) noexcept {
+    if (running_call != nullptr) hear(*running_call, *said);
 }
 
 core::Millis lease_span(const request_rec* r, const Breaker& breaker, const proxy_worker& worker) noexcept {
@@ -303,20 +183,9 @@ core::Millis lease_span(const request_rec* r, const Breaker& breaker, const prox
     return std::min(span, kLongest);
 }
 
-void register_call_filters() noexcept {
-    // Next to the handler: sees what the backend sent before any other filter has touched it.
-    response_filter = ap_register_output_filter("CIRCUITBREAKER_RESPONSE", on_response, nullptr,
-                                                static_cast<ap_filter_type>(AP_FTYPE_RESOURCE - 1));
-    // A protocol filter: the response's lines are read past those for content (r->proto_input_filters). Just this type,
-    // or mod_proxy's HTTP_IN, which comes after the headers, would not get its place behind it.
-    backend_filter = ap_register_input_filter("CIRCUITBREAKER_BACKEND", on_backend_bytes, nullptr, AP_FTYPE_PROTOCOL);
-}
-
 void register_call_hooks() noexcept {
     // Around: first of all, and then mod_proxy's own through a nested run (DESIGN 4.1).
     proxy.hook_scheme_handler(on_scheme_handler, nullptr, nullptr, APR_HOOK_REALLY_FIRST);
-    APR_OPTIONAL_HOOK(proxy, fixups, on_fixups, nullptr, nullptr, APR_HOOK_REALLY_FIRST);
-    APR_OPTIONAL_HOOK(proxy, create_req, on_create_req, nullptr, nullptr, APR_HOOK_REALLY_FIRST);
     APR_OPTIONAL_HOOK(proxy, request_status, on_request_status, nullptr, nullptr, APR_HOOK_REALLY_FIRST);
 }
 

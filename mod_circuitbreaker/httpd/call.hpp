@@ -1,7 +1,7 @@
-// The call itself: around the scheme handler, with a filter on either side to see what the backend does.
+// The call itself: around the scheme handler.
 //
-// Purpose: DESIGN 4.4 to 4.8. Watches a call, gives its permit back with the outcome, and sends a request that never
-// reached a member on to another one.
+// Purpose: DESIGN 4.4 to 4.8. Gives a call's permit back with its outcome, and sends a request that never reached a
+// member on to another one.
 // Thread safety: each request on its own thread.
 #ifndef CIRCUITBREAKER_HTTPD_CALL_HPP
 #define CIRCUITBREAKER_HTTPD_CALL_HPP
@@ -10,7 +10,6 @@
 
 namespace cb::httpd {
 
-void register_call_filters() noexcept;
 /// mod_proxy's hooks, in pre_config.
 void register_call_hooks() noexcept;
 
@@ -18,11 +17,18 @@ void register_call_hooks() noexcept;
 void begin_call(RequestState& state, Breaker& breaker, shm::Slot& slot, proxy_worker& worker,
                 const shm::Permit& permit) noexcept;
 
+/// Gives the verdict on the call and its permit back; once, however often it is called. A response that breaks off
+/// after it has settled is counted still.
+void finish_call(RequestState& state, core::Outcome outcome) noexcept;
+
 /// Ends the call if it has not ended yet: no scheme handler may have run at all.
 void close_call(RequestState& state) noexcept;
 
 /// Tells a call on a new backend connection from one on a kept one, before the request is sent.
 extern "C" int cb_on_pre_connection(conn_rec* c, void* socket) noexcept;
+
+/// Listens to what the handler of the call that this thread is making says of it.
+extern "C" void cb_on_error_log(const ap_errorlog_info* said, const char* text) noexcept;
 
 extern "C" apr_status_t abandon_call(void* state) noexcept;
 

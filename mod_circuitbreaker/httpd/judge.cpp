@@ -9,6 +9,57 @@ namespace {
 
 using core::Outcome;
 
+/// FCGI, SCGI and AJP answer 503 or 500 to whatever happens, on sockets that no hook or filter sees: what it was they
+/// say only in the error log, each in words and with a number of its own. (Below LogLevel error they say nothing; then
+/// it is a guess.)
+struct Saying {
+    const char* begin;
+    Outcome outcome;  // none: by the status that comes with it
+};
+constexpr Saying kSayings[] = {
+    {"AH00940", Outcome::local},    // disabled connection for
+    {"AH00941", Outcome::local},    // failed to acquire connection for
+    {"AH00957", Outcome::connect},  // attempt to connect failed, to the last address (h2c says nothing else)
+    {"AH02454", Outcome::connect},  // the same to a unix domain socket
+    {"AH01079", Outcome::connect},  // fcgi: failed to make connection to backend
+    {"AH00866", Outcome::connect},  // scgi: the same
+    {"AH10101", Outcome::connect},  // uwsgi
+    {"AH00896", Outcome::connect},  // ajp
+    {"AH02452", Outcome::connect},  // wstunnel
+    {"AH00897", Outcome::connect},  // ajp: cping/cpong failed
+    {"AH00898", Outcome::connect},  // ap_proxyerror: name lookup
+    {"AH00859", Outcome::client},   // scgi: receiving request body failed
+    {"AH10099", Outcome::client},   // uwsgi
+    {"AH10100", Outcome::client},   // uwsgi: unable to decode uri
+    {"AH10259", Outcome::client},   // uwsgi: headers too large
+    {"AH03382", Outcome::client},   // http2: check input
+    {"AH02822", Outcome::client},   // ajp: dialog with client failed
+    {"AH01073", Outcome::none},     // fcgi: failed writing request
+    {"AH01074", Outcome::none},     // fcgi: failed writing environment
+    {"AH01075", Outcome::none},     // fcgi: error dispatching request
+    {"AH00858", Outcome::none},     // scgi: sending data failed
+    {"AH10098", Outcome::none},     // uwsgi
+    {"AH00868", Outcome::none},     // ajp: request failed
+    {"AH00876", Outcome::none},     // ajp: send failed
+    {"AH00878", Outcome::none},     // ajp: read response failed
+    {"AH00893", Outcome::none},     // ajp: dialog failed
+    {"%s: %s", Outcome::reset},     // scgi: end of script output before headers
+    {"malformed header", Outcome::protocol},
+};
+
+Outcome broken_by(apr_status_t status) noexcept {
+    constexpr apr_status_t kAjpOverflow = APR_OS_START_USERERR + 1;
+    constexpr apr_status_t kAjpMethod = APR_OS_START_USERERR + 10;
+    constexpr apr_status_t kAjpSignature = APR_OS_START_USERERR + 4;
+    constexpr apr_status_t kAjpTooBig = APR_OS_START_USERERR + 5;
+    constexpr apr_status_t kAjpHeader = APR_OS_START_USERERR + 7;
+    if (APR_STATUS_IS_TIMEUP(status)) return Outcome::timeout;
+    if (status == kAjpOverflow || status == kAjpMethod) return Outcome::client;  // such a request can't be put in AJP
+    const bool is_nonsense =
+        APR_STATUS_IS_EINVAL(status) || status == kAjpSignature || status == kAjpTooBig || status == kAjpHeader;
+    return is_nonsense ? Outcome::protocol : Outcome::reset;
+}
+
 bool has_note(const request_rec* r, const char* name) noexcept {
     return apr_table_get(r->notes, name) != nullptr;
 }
@@ -63,6 +114,7 @@ Outcome http_outcome(const Call& call, const request_rec* r, int rv) noexcept {
     if (!call.is_sent) {
         if (r->connection->aborted || is_request_error(rv)) return Outcome::client;
         if (is_timed_out(call, r, rv)) return Outcome::timeout;
+        if (call.told != Outcome::none) return call.told;
         if (is_local(call, rv)) return Outcome::local;
         // It broke while the request was being written (ap_proxy_pass_brigade): some of it may have arrived.
         if (rv == HTTP_BAD_GATEWAY && call.has_connection) {
@@ -83,15 +135,18 @@ Outcome http_outcome(const Call& call, const request_rec* r, int rv) noexcept {
 
 Outcome other_outcome(const Call& call, const request_rec* r, int rv) noexcept {
     if (call.has_headers) {
-        if (rv == AP_FILTER_ERROR && !r->connection->aborted) return Outcome::truncated;
+        // FCGI and SCGI return AP_FILTER_ERROR, http2 a status, and no error bucket was passed.
+        if (rv != OK && rv != DONE && !r->connection->aborted) return Outcome::truncated;
         return after_headers(call, r);
     }
-    if (r->connection->aborted || is_request_error(rv)) return Outcome::client;
+    if (r->connection->aborted) return Outcome::client;
+    if (call.told != Outcome::none && (rv >= 500 || rv == AP_FILTER_ERROR)) return call.told;
+    if (is_request_error(rv)) return Outcome::client;
     if (is_timed_out(call, r, rv)) return Outcome::timeout;
     if (is_local(call, rv)) return Outcome::local;
     if (is_gateway_failure(rv)) {
         if (runtime.process.clock.now() - call.started >= member_timeout(r, *call.worker)) return Outcome::timeout;
-        return rv == HTTP_SERVICE_UNAVAILABLE ? Outcome::connect : Outcome::reset;
+        return Outcome::reset;  // it may have been sent
     }
     if (rv == OK || rv == DONE) return core::status_outcome(r->status);
     return rv == DECLINED ? Outcome::none : core::status_outcome(rv);
@@ -122,6 +177,7 @@ int note_bytes(Call& call, apr_bucket_brigade* bb, core::Millis now) noexcept {
     }
     call.has_bytes = true;
     call.first_byte_at = now;
+    call.line_status = status;
     const bool is_interim = status >= 100 && status < 200 && status != HTTP_SWITCHING_PROTOCOLS;
     call.interim = is_interim ? Interim::fields : Interim::none;
     if (status == HTTP_CONTINUE) {
@@ -144,7 +200,18 @@ bool may_tunnel(const Call& call, const request_rec* r) noexcept {
 Outcome outcome_of(const Call& call, const request_rec* r, int rv) noexcept {
     // ProxyErrorOverride: the backend's own status comes back as the result, its body was thrown away.
     if (has_note(r, "proxy-error-override") && rv >= 100) return core::status_outcome(rv);
-    return call.is_http ? http_outcome(call, r, rv) : other_outcome(call, r, rv);
+    if (!call.is_http && !call.has_headers && rv >= 100 && rv == call.line_status)
+        return core::status_outcome(rv);  // uwsgi's way
+    return call.is_http || call.is_sent ? http_outcome(call, r, rv) : other_outcome(call, r, rv);
+}
+
+void hear(Call& call, const ap_errorlog_info& said) noexcept {
+    if (said.format == nullptr || call.has_connection) return;
+    for (const Saying& saying : kSayings) {
+        if (strncmp(said.format, saying.begin, strlen(saying.begin)) != 0) continue;
+        call.told = saying.outcome != Outcome::none ? saying.outcome : broken_by(said.status);
+        return;
+    }
 }
 
 core::Millis latency_of(const Call& call, core::Millis now) noexcept {

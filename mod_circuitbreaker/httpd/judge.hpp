@@ -19,6 +19,9 @@ int note_bytes(Call& call, apr_bucket_brigade* bb, core::Millis now) noexcept;
 /// The outcome of a call whose scheme handler returned `rv`.
 [[nodiscard]] core::Outcome outcome_of(const Call& call, const request_rec* r, int rv) noexcept;
 
+/// Takes down what the scheme handler says of a call in the error log (see judge.cpp).
+void hear(Call& call, const ap_errorlog_info& said) noexcept;
+
 /// Time from "request sent" (where that is known) to the first byte of the response, or to now if none came.
 [[nodiscard]] core::Millis latency_of(const Call& call, core::Millis now) noexcept;
 

@@ -10,6 +10,7 @@
 #include "runtime.hpp"
 #include "select.hpp"
 #include "shm/segment.hpp"
+#include "watch.hpp"
 
 namespace cb::httpd {
 
@@ -170,6 +171,7 @@ int cb_on_pre_config(apr_pool_t*, apr_pool_t*, apr_pool_t*) noexcept {
         // Hooks of mod_proxy can only be joined now that it is loaded; httpd sorts all hooks again after this one.
         register_select_hook();
         register_call_hooks();
+        register_watch_hooks();
         return OK;
     }
     ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_ERR, 0, nullptr,

@@ -44,10 +44,16 @@ struct Call {
     const bool* expressions = nullptr;       // of each rule, as they were when the headers came
     apr_status_t read_status = APR_SUCCESS;  // how reading from the backend ended, before there was an answer
     int status = 0;
+    int line_status = 0;                       // in the backend's first line, if that is HTTP's
+    core::Outcome told = core::Outcome::none;  // what the handler of another protocol said of it in the error log
+    apr_off_t announced = -1;                  // Content-Length, where mod_proxy doesn't see to it
+    apr_off_t passed = 0;                      // bytes of the body
+    conn_rec* new_connection = nullptr;        // to the backend, made for this call
     bool is_probe = false;
     bool is_http = false;         // create_req tells "sent", the backend filter "bytes came"
     bool has_connection = false;  // HTTP: one of the pool is ours, new or kept; it is connected next
     bool is_new_connection = false;
+    bool is_tunnel = false;  // mod_proxy_wstunnel's own: passes bytes, whatever they say
     bool is_sent = false;
     bool is_kept_alive = false;  // the connection had served a request before
     bool has_bytes = false;

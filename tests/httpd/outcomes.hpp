@@ -11,8 +11,9 @@ namespace cb::test {
 
 class OutcomeCounters {
   public:
-    OutcomeCounters(const Httpd& httpd, const Backend& backend) {
-        const BreakerBlock block = BreakerPage(httpd).member(backend);
+    OutcomeCounters(const Httpd& httpd, const Backend& backend) : OutcomeCounters(httpd, backend.member()) {}
+    OutcomeCounters(const Httpd& httpd, const std::string& member) {
+        const BreakerBlock block = BreakerPage(httpd).member(member);
         for (const char* outcome : {"connect", "timeout", "reset", "stale", "truncated", "protocol", "local", "client",
                                     "1xx", "2xx", "3xx", "4xx", "5xx"}) {
             count(block, std::string("Outcome-") + outcome);
@@ -26,8 +27,13 @@ class OutcomeCounters {
     /// When one more call than `before` has been judged.
     [[nodiscard]] static OutcomeCounters of_next_call(const Httpd& httpd, const Backend& backend,
                                                       const OutcomeCounters& before) {
-        EXPECT_TRUE(wait_for_counter(httpd, backend, "Calls", before.calls_ + 1));
-        return {httpd, backend};
+        return of_next_call(httpd, backend.member(), before);
+    }
+    [[nodiscard]] static OutcomeCounters of_next_call(const Httpd& httpd, const std::string& member,
+                                                      const OutcomeCounters& before) {
+        EXPECT_TRUE(wait_until([&] { return BreakerPage(httpd).member(member).number("Calls") > before.calls_; },
+                               patience, "one more call of " + member));
+        return {httpd, member};
     }
 
     /// What has come on top: "Outcome-reset Verdict-failure", with "x2" and the like where it is more than one.

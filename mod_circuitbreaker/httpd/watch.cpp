@@ -1,0 +1,186 @@
+#include "watch.hpp"
+
+#include "call.hpp"
+#include "judge.hpp"
+#include "probe_marks.hpp"
+#include "retry_after.hpp"
+#include "runtime.hpp"
+#include "verdicts.hpp"
+
+namespace cb::httpd {
+namespace {
+
+ap_filter_rec_t* response_filter;
+ap_filter_rec_t* backend_filter;
+ap_filter_rec_t* tunnel_filter;
+
+core::Millis now() noexcept {
+    return runtime.process.clock.now();
+}
+
+/// Notes how far a probe has come. Not after its deadline, whose rule goes by what was known then (CASES 4).
+void mark(Call& call, shm::Phase phase, core::Millis due = 0) noexcept {
+    if (call.permit.kind != shm::PermitKind::probe || shm::Lease::of(call.permit.lease).is_past(now())) return;
+    shm::mark(*call.slot, call.permit, phase, due);
+}
+
+// --- what the backend sends ---
+
+void note_sent(Call& call, conn_rec* backend) noexcept {
+    call.interim = Interim::none;
+    call.is_sent = true;
+    call.sent_at = now();
+    mark(call, shm::Phase::sent);
+    set_probe_timeout(call, backend);
+}
+
+extern "C" apr_status_t on_backend_bytes(ap_filter_t* f, apr_bucket_brigade* bb, ap_input_mode_t mode,
+                                         apr_read_type_e block, apr_off_t readbytes) noexcept {
+    auto& state = *static_cast<RequestState*>(f->ctx);
+    Call& call = state.call;
+    ap_filter_t* const next = f->next;
+    if (call.is_answering || call.is_finished) {
+        ap_remove_input_filter(f);
+        return ap_get_brigade(next, bb, mode, block, readbytes);
+    }
+    // After a `100 Continue` the body was sent.
+    if (call.interim == Interim::read) note_sent(call, f->c);
+    const apr_status_t rv = ap_get_brigade(next, bb, mode, block, readbytes);
+    if (rv != APR_SUCCESS) {
+        if (!APR_STATUS_IS_EAGAIN(rv)) call.read_status = rv;
+        return rv;
+    }
+    apr_off_t length = 0;
+    apr_brigade_length(bb, 0, &length);
+    if (length == 0) {
+        if (block == APR_BLOCK_READ) call.read_status = APR_EOF;
+        return rv;
+    }
+    restore_timeout(call);
+    const int status = note_bytes(call, bb, now());
+    if (status == HTTP_CONTINUE) mark(call, shm::Phase::not_sent);
+    // The verdict on a tunnel is due at once: it may last for hours (DESIGN 4.8).
+    const bool is_upgraded = status == HTTP_SWITCHING_PROTOCOLS && may_tunnel(call, state.r);
+    if (is_upgraded || (call.is_tunnel && status != 0)) {
+        call.status = status;
+        finish_call(state, core::status_outcome(status));
+    }
+    return rv;
+}
+
+// --- what goes to the client ---
+
+void note_headers(RequestState& state) noexcept {
+    Call& call = state.call;
+    const char* const from_backend = apr_table_get(state.r->notes, "proxy-status");
+    if (call.is_http && from_backend == nullptr) return;  // no status line: garbage, or HTTP/0.9
+    if (call.told == core::Outcome::protocol) return;     // FCGI passes a page of its own in place of a bad header
+    call.has_headers = true;
+    call.status = call.is_http ? atoi(from_backend) : state.r->status;
+    call.headers_at = now();
+    const char* const length = apr_table_get(state.r->headers_out, "Content-Length");
+    if (!call.is_http && length != nullptr && !state.r->header_only && call.status != HTTP_NOT_MODIFIED) {
+        call.announced = apr_atoi64(length);
+    }
+    call.retry_after = retry_after_of(state.r);
+    note_headers_for_rules(state);
+    core::Verdict verdict = judge(state, core::status_outcome(call.status), false).verdict;
+    if (is_slow(call) && verdict != core::Verdict::fatal) verdict = core::Verdict::failure;
+    // A thread that is blocked in a silent stream runs no code of ours: whoever asks for the slot then settles it.
+    mark(call, shm::provisional(verdict), call.headers_at + settle_time(state.r, *call.breaker));
+}
+
+extern "C" apr_status_t on_response(ap_filter_t* f, apr_bucket_brigade* bb) noexcept {
+    auto& state = *static_cast<RequestState*>(f->ctx);
+    Call& call = state.call;
+    bool is_end = false;
+    bool is_error_first = false;
+    bool is_read_later = false;
+    for (apr_bucket* b = APR_BRIGADE_FIRST(bb); b != APR_BRIGADE_SENTINEL(bb); b = APR_BUCKET_NEXT(b)) {
+        if (AP_BUCKET_IS_ERROR(b)) {
+            call.is_broken_off = true;
+            is_error_first = !call.is_answering;
+        }
+        is_end = is_end || APR_BUCKET_IS_EOS(b);
+        // SCGI's whole response is one bucket that reads from the socket while it is passed on.
+        is_read_later = is_read_later || b->length == static_cast<apr_size_t>(-1);
+        if (!is_read_later) call.passed += static_cast<apr_off_t>(b->length);
+    }
+    if (!call.is_answering && !APR_BRIGADE_EMPTY(bb)) {
+        call.is_answering = true;
+        // mod_proxy_http has all headers when it begins with the body, which may break off before its first byte.
+        if (!is_error_first || (call.is_http && state.r->sent_bodyct != 0)) note_headers(state);
+    }
+    if (call.has_headers && !call.is_finished && !is_read_later && !state.r->connection->aborted) {
+        // uwsgi takes the end of the connection for the end of the response, however much is missing.
+        call.is_broken_off = call.is_broken_off || (is_end && call.passed < call.announced);
+        note_body_for_rules(state, bb);
+        if (is_end) {
+            finish_call(state, call.is_broken_off ? core::Outcome::truncated : core::status_outcome(call.status));
+        } else if (has_settled(state)) {
+            finish_call(state, core::status_outcome(call.status));
+        }
+    }
+    return ap_pass_brigade(f->next, bb);
+}
+
+/// The request is sent: what comes back?
+void begin_watch(RequestState& state, ap_filter_rec_t* filter, request_rec* response, conn_rec* backend) noexcept {
+    note_sent(state.call, backend);
+    ap_add_input_filter_handle(filter, &state, response, backend);
+}
+
+/// mod_proxy_http builds the request: it has a connection of the pool, which it connects next, unless it is a kept one.
+/// mod_proxy_wstunnel has connected before; it sends the request next, and then looks at no byte any more.
+extern "C" int on_fixups(request_rec* r) noexcept {
+    RequestState* const state = request_state(r, false);
+    if (state == nullptr || !state->is_nested) return OK;
+    Call& call = state->call;
+    call.has_connection = true;
+    if (call.breaker == nullptr || call.new_connection == nullptr || call.worker->s->scheme[0] != 'w') return OK;
+    call.is_tunnel = true;
+    begin_watch(*state, tunnel_filter, nullptr, call.new_connection);
+    return OK;
+}
+
+extern "C" int on_create_req(request_rec* r, request_rec* pr) noexcept {
+    RequestState* const state = request_state(r, false);
+    if (state == nullptr || !state->is_nested || state->call.breaker == nullptr) return DECLINED;
+    state->call.is_kept_alive = pr->connection->keepalives > 0;
+    begin_watch(*state, backend_filter, pr, pr->connection);
+    return OK;
+}
+
+}  // namespace
+
+ap_filter_t* add_response_filter(RequestState& state) noexcept {
+    return ap_add_output_filter_handle(response_filter, &state, state.r, state.r->connection);
+}
+
+bool is_slow(const Call& call) noexcept {
+    const core::Millis threshold = call.breaker->policy.slow_call.threshold;
+    return threshold > 0 && latency_of(call, now()) > threshold;
+}
+
+bool has_settled(const RequestState& state) noexcept {
+    const Call& call = state.call;
+    return call.has_headers && now() - call.headers_at >= settle_time(state.r, *call.breaker);
+}
+
+void register_watch_filters() noexcept {
+    // Next to the handler: sees what the backend sent before any other filter has touched it.
+    response_filter = ap_register_output_filter("CIRCUITBREAKER_RESPONSE", on_response, nullptr,
+                                                static_cast<ap_filter_type>(AP_FTYPE_RESOURCE - 1));
+    // A protocol filter: the response's lines are read past those for content (r->proto_input_filters). Just this type,
+    // or mod_proxy's HTTP_IN, which comes after the headers, would not get its place behind it.
+    backend_filter = ap_register_input_filter("CIRCUITBREAKER_BACKEND", on_backend_bytes, nullptr, AP_FTYPE_PROTOCOL);
+    // The same where there is no request_rec of a response.
+    tunnel_filter = ap_register_input_filter("CIRCUITBREAKER_TUNNEL", on_backend_bytes, nullptr, AP_FTYPE_CONNECTION);
+}
+
+void register_watch_hooks() noexcept {
+    APR_OPTIONAL_HOOK(proxy, fixups, on_fixups, nullptr, nullptr, APR_HOOK_REALLY_FIRST);
+    APR_OPTIONAL_HOOK(proxy, create_req, on_create_req, nullptr, nullptr, APR_HOOK_REALLY_FIRST);
+}
+
+}  // namespace cb::httpd

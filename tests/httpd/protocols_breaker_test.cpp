@@ -1,0 +1,119 @@
+// The breaker's whole course over every protocol of mod_proxy: trip, refuse, probe, recover; full pools; what is sent
+// once and what goes on to another member.
+#include "protocols.hpp"
+
+namespace cb::test {
+namespace {
+
+class ProtocolBreaker : public testing::TestWithParam<Protocol> {
+  protected:
+    static std::unique_ptr<WireBackend> new_backend(const std::string& name) {
+        return std::make_unique<WireBackend>(name, GetParam().dialect(), GetParam().on_unix_socket);
+    }
+    /// mod_proxy_http2 sends a GET once more by itself, within the same call, when the connection breaks.
+    static bool is_asked_again() { return GetParam().name == "h2c"; }
+    static std::uint64_t number(const Httpd& httpd, const WireBackend& backend, const std::string& key) {
+        return BreakerPage(httpd).member(backend.member()).number(key);
+    }
+    static bool wait_for_end_of_open_time(const Httpd& httpd, const WireBackend& backend) {
+        return wait_until([&] { return number(httpd, backend, "Next-probe-ms") == 0; }, patience, "the open time");
+    }
+};
+INSTANTIATE_TEST_SUITE_P(All, ProtocolBreaker, testing::ValuesIn(protocols()), protocol_name);
+
+TEST_P(ProtocolBreaker, TripsRefusesProbesAndRecovers) {
+    const auto app = new_backend("app");
+    Httpd httpd(wire_site(quick_policy, worker_at("/app", *app, GetParam(), "timeout=5")));
+    httpd.start();
+    const auto state = [&] { return BreakerPage(httpd).member(app->member()).at("State"); };
+
+    app->refuse();
+    EXPECT_EQ(statuses(3, httpd.url("/app/x")), "503 503 503");
+    EXPECT_EQ(state(), "open");
+    app->accept_again();
+    ASSERT_TRUE(wait_for_end_of_open_time(httpd, *app));
+    app->answer(WireReply::nothing(Ending::reset));
+    EXPECT_NE(get(httpd.url("/app/x")).status, 200);
+    EXPECT_EQ(state(), "open") << "a failed probe";
+    const Response refusal = get(httpd.url("/app/x"));
+    EXPECT_EQ(refusal.status, 503);
+    EXPECT_TRUE(refusal.headers.has("Retry-After"));
+    EXPECT_EQ(app->requests(), is_asked_again() ? 2U : 1U) << "the probe alone";
+
+    app->answer(WireReply::status(200));
+    ASSERT_TRUE(wait_for_end_of_open_time(httpd, *app));
+    EXPECT_EQ(get(httpd.url("/app/x")).backend(), "app");
+    EXPECT_EQ(state(), "closed");
+    EXPECT_EQ(statuses(3, httpd.url("/app/x")), "200 200 200");
+
+    app->answer(WireReply::status(503));
+    EXPECT_EQ(statuses(4, httpd.url("/app/x")), "503 503 503 503");
+    EXPECT_EQ(app->requests(), is_asked_again() ? 9U : 8U) << "the last one was refused";
+    EXPECT_EQ(transitions(httpd, "closed", "open"), 2U);
+    EXPECT_EQ(number(httpd, *app, "In-flight") + number(httpd, *app, "Leases"), 0U);
+}
+
+TEST_P(ProtocolBreaker, AFullPoolIsLocalAndTripsNothing) {
+    const auto app = new_backend("app");
+    HttpdOptions options = wire_site(std::string(quick_policy) + "CircuitBreakerConsecutiveFailures 1\n",
+                                     worker_at("/app", *app, GetParam(), "max=1 acquire=10 timeout=5"));
+    options.children = 1;
+    options.mpm_directives = {"ServerLimit 1", "MaxRequestWorkers " + std::to_string(options.threads)};
+    Httpd httpd(options);
+    httpd.start();
+    app->answer(WireReply::nothing(Ending::silence));
+    std::future<Response> holder = get_later(httpd.url("/app/x"));
+    ASSERT_TRUE(app->wait_for_hanging(1));
+    EXPECT_EQ(statuses(3, httpd.url("/app/x")), "503 503 503");
+    EXPECT_EQ(number(httpd, *app, "Outcome-local"), 3U);
+    EXPECT_EQ(BreakerPage(httpd).member(app->member()).at("State"), "closed");
+    app->answer(WireReply::status(200));
+    app->release();
+    EXPECT_EQ(holder.get().status == 200, is_asked_again());
+}
+
+TEST_P(ProtocolBreaker, ARequestThatWasSentIsNotSentToAnotherMember) {
+    const auto bad = new_backend("bad");
+    const auto good = new_backend("good");
+    const std::string parameters = " " + GetParam().parameters + " timeout=5";
+    Httpd httpd(wire_site(counting_policy, "<Proxy balancer://app>\n    BalancerMember \"" + bad->member() + "\"" +
+                                               parameters + "\n    BalancerMember \"" + good->member() + "\"" +
+                                               parameters + " status=+H\n</Proxy>\nProxyPass /app balancer://app\n"));
+    httpd.start();
+    bad->refuse();
+    const RequestOptions post{.method = "POST", .body = "an order"};
+    EXPECT_EQ(get(httpd.url("/app/x"), post).backend(), "good") << "nothing had been sent";
+    bad->accept_again();
+    for (const Ending ending : {Ending::fin, Ending::reset}) {
+        bad->answer(WireReply::nothing(ending));
+        EXPECT_NE(get(httpd.url("/app/x"), post).status, 200);
+    }
+    EXPECT_EQ(bad->requests(), 2U);
+    EXPECT_EQ(good->requests(), 1U);
+    EXPECT_EQ(number(httpd, *bad, "Outcome-connect"), 1U);
+    EXPECT_EQ(number(httpd, *bad, "Outcome-reset"), 2U);
+}
+
+TEST_P(ProtocolBreaker, ASilentErrorLogMakesNothingWorseThanAReset) {
+    const auto bad = new_backend("bad");
+    const auto good = new_backend("good");
+    HttpdOptions options = wire_site(std::string(quick_policy) + long_open,
+                                     "<Proxy balancer://app>\n    BalancerMember \"" + bad->member() +
+                                         "\" timeout=5\n    BalancerMember \"" + good->member() +
+                                         "\" status=+H timeout=5\n</Proxy>\nProxyPass /app balancer://app\n");
+    options.log_level = "notice proxy:crit proxy_fcgi:crit proxy_scgi:crit proxy_uwsgi:crit proxy_ajp:crit";
+    Httpd httpd(options);
+    httpd.start();
+    bad->answer(WireReply::nothing(Ending::reset));
+    EXPECT_NE(get(httpd.url("/app/x")).status, 200);
+    bad->refuse();
+    (void)statuses(2, httpd.url("/app/x"));
+    EXPECT_EQ(number(httpd, *bad, "Verdict-failure"), 3U);
+    EXPECT_EQ(BreakerPage(httpd).member(bad->member()).at("State"), "open");
+    EXPECT_EQ(get(httpd.url("/app/x")).backend(), "good");
+    EXPECT_EQ(bad->requests(), is_asked_again() ? 2U : 1U);
+    EXPECT_EQ(good->requests(), 1U + number(httpd, *bad, "Outcome-connect")) << "never the one that had been sent";
+}
+
+}  // namespace
+}  // namespace cb::test

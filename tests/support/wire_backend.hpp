@@ -1,0 +1,111 @@
+// A scripted backend for the protocols that are not HTTP: how each looks on the wire is a Dialect (fcgi.hpp, scgi.hpp,
+// uwsgi.hpp, ajp.hpp), what it does with a request is a WireReply, the same for all.
+//
+//     WireBackend app("app", fcgi());
+//     app.answer(WireReply::status(503));
+//     app.answer(WireReply::cut(Ending::reset));      // headers, half of the body, and a RST
+//
+// Thread safety: everything may be called from any thread, except that the destructor and `refuse` must not be called
+// on a connection's thread.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "connection_server.hpp"
+#include "http_message.hpp"
+#include "temp_dir.hpp"
+
+namespace cb::test {
+
+/// The bytes of a connection, as many as one wants.
+class Wire {
+  public:
+    explicit Wire(Connection& connection) : connection_(connection) {}
+    /// None if the connection ends before.
+    [[nodiscard]] std::optional<std::string> take(std::size_t count);
+    /// Up to and with that character.
+    [[nodiscard]] std::optional<std::string> take_through(char last);
+    bool send(std::string_view bytes) { return connection_.send(bytes); }
+
+  private:
+    bool fill();
+
+    Connection& connection_;
+    std::string buffer_;
+};
+
+/// How a protocol looks on the wire.
+struct Dialect {
+    std::string scheme;
+    std::function<bool(Wire&)> read_request;  ///< one request with its body; false at the end of the connection
+    std::function<std::string(int status, const std::string& fields, std::size_t length)> head;
+    std::function<std::string(const std::string& piece)> body;
+    std::string end;                ///< of an answer
+    bool keeps_connection = false;  ///< else the end of the connection ends the answer
+    bool has_cgi_head = false;      ///< its garbage has to come in a frame
+};
+
+/// Each piece of at most that many bytes in a frame of its own.
+[[nodiscard]] std::string in_frames(const std::string& body, std::size_t most,
+                                    const std::function<std::string(const std::string&)>& frame);
+
+struct WireReply {
+    enum class Turn { whole, cut_in_body, nothing, garbage };
+
+    static WireReply status(int code, std::string body = "what it has to say") {
+        return {Turn::whole, code, std::move(body), Ending::fin};
+    }
+    /// Reads the request, says not a byte, and ends that way; `silence` is a hang.
+    static WireReply nothing(Ending ending) { return {Turn::nothing, 200, "", ending}; }
+    static WireReply garbage() { return {Turn::garbage, 200, "", Ending::fin}; }
+    /// Headers, half of the body, and that end.
+    static WireReply cut(Ending ending) { return {Turn::cut_in_body, 200, std::string(2000, 'x'), ending}; }
+
+    Turn turn = Turn::whole;
+    int code = 200;
+    std::string body{};
+    Ending ending = Ending::fin;
+};
+
+class WireBackend {
+  public:
+    /// On a TCP port, or on a unix domain socket in a folder of its own.
+    WireBackend(std::string name, Dialect dialect, bool on_unix_socket = false);
+
+    [[nodiscard]] const std::string& name() const { return name_; }
+    /// For BalancerMember and ProxyPass: `fcgi://127.0.0.1:PORT` or `unix:PATH|fcgi://NAME`.
+    [[nodiscard]] std::string member() const;
+    [[nodiscard]] const Dialect& dialect() const { return dialect_; }
+
+    void answer(const WireReply& reply);
+    /// Lets go who hangs; they are closed.
+    void release();
+    void refuse() { server_.refuse(); }
+    void accept_again() { server_.accept_again(); }
+    void reset_connections(bool on = true) { server_.reset_on_accept(on); }
+
+    [[nodiscard]] unsigned requests() const { return requests_; }
+    [[nodiscard]] unsigned hanging() const { return hanging_; }
+    [[nodiscard]] bool wait_for_hanging(unsigned count) const;
+
+  private:
+    void serve(Connection& connection);
+    bool give(Wire& wire, Connection& connection, const WireReply& reply);
+    void end(Connection& connection, Ending ending);
+
+    const std::string name_;
+    const Dialect dialect_;
+    const std::optional<TempDir> folder_;
+    std::mutex mutex_;  // guards reply_
+    WireReply reply_ = WireReply::status(200);
+    std::atomic<unsigned> requests_{0};
+    std::atomic<unsigned> hanging_{0};
+    std::atomic<unsigned> releases_{0};
+    ConnectionServer server_;  // last: its threads use all of the above
+};
+
+}  // namespace cb::test
