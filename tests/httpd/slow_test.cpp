@@ -43,7 +43,9 @@ class Slow : public TrafficTest {
         return block.at("State") + " Calls=" + block.at("Calls") + " Slow=" + block.at("Slow");
     }
     static bool wait_for_summary(const Httpd& httpd, const Backend& app, const std::string& expected) {
-        return wait_until([&] { return summary(httpd, app) == expected; }, patience, expected);
+        const bool is_so = wait_until([&] { return summary(httpd, app) == expected; }, patience, expected);
+        EXPECT_TRUE(is_so) << summary(httpd, app);
+        return is_so;
     }
 };
 INSTANTIATE_TEST_SUITE_P(Mpms, Slow, each_mpm, mpm_name);

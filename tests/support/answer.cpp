@@ -76,6 +76,9 @@ bool Answer::send_body() {
     const std::size_t size = has_body() ? reply_.body_.size() : 0;
     const std::size_t end = std::min(reply_.cut_at_.value_or(size), size);
     std::string wire = head();
+    // Not after a long body has been put together, or the backend would be slow to its first byte.
+    constexpr std::size_t long_body = 1'000'000;
+    if (size > long_body && !connection_.send(std::exchange(wire, {}))) return false;
     for (std::size_t at = 0; at < end;) {
         const bool pause_here = reply_.pause_at_ == at;
         if (pause_here || reply_.drip_size_ > 0) {
