@@ -15,7 +15,7 @@ namespace {
 constexpr const char* php_script = R"(<?php
 file_put_contents(__DIR__ . '/hits', 'x', FILE_APPEND);
 $mode = file_get_contents(__DIR__ . '/mode');
-if ($mode === 'die') posix_kill(getpid(), SIGKILL);
+if ($mode === 'die') posix_kill(getmypid(), 9);
 if ($mode === 'sleep') sleep(3);
 if ($mode === '503') http_response_code(503);
 header('X-Backend: php');
@@ -103,7 +103,8 @@ Tomcat::Tomcat() : RealServer("cb-tomcat") {
             std::to_string(port()) + R"(" secretRequired="true" secret=")" + secret +
             R"("/><Engine name="Catalina" defaultHost="localhost"><Host name="localhost" appBase="webapps"/></Engine>)" +
             "</Service></Server>\n");
-    write("x.jsp", jsp_script);
+    for (const char* name : {"x.jsp", "warm.jsp"})
+        write(name, jsp_script);
     set_mode("200");
 }
 

@@ -58,8 +58,10 @@ class PhpFpm : public RealServer {
     PhpFpm();
     /// Empty if it isn't installed.
     [[nodiscard]] static std::string program();
-    [[nodiscard]] std::string member() const { return "unix:" + (folder() / "socket").string() + "|fcgi://php"; }
-    [[nodiscard]] std::string script() const { return (folder() / "x.php").string(); }
+    /// The host's name is unique: members of a balancer that differ in the socket only are one to mod_proxy.
+    [[nodiscard]] std::string member() const {
+        return "unix:" + (folder() / "socket").string() + "|fcgi://php" + std::to_string(port());
+    }
 
   private:
     [[nodiscard]] Command command() const override;
