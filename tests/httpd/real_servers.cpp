@@ -103,8 +103,8 @@ Tomcat::Tomcat() : RealServer("cb-tomcat") {
             std::to_string(port()) + R"(" secretRequired="true" secret=")" + secret +
             R"("/><Engine name="Catalina" defaultHost="localhost"><Host name="localhost" appBase="webapps"/></Engine>)" +
             "</Service></Server>\n");
-    for (const char* name : {"x.jsp", "warm.jsp"})
-        write(name, jsp_script);
+    write("x.jsp", jsp_script);
+    write("warm.jsp", R"(<% application.getRequestDispatcher("/x.jsp").include(request, response); %>)");
     set_mode("200");
 }
 
