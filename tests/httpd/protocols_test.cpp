@@ -33,6 +33,21 @@ TEST_P(Protocols, TheBackendsOwnStatusesAreItsOwn) {
     }
 }
 
+TEST_P(Protocols, WhatHttpdMakesOfAScriptsLastModifiedIsTheScriptsAnswer) {
+    if (!is("fcgi") && !is("scgi")) return;
+    WireReply reply = WireReply::status(200);
+    reply.more_fields = "Last-Modified: Sat, 10 Oct 2020 10:10:10 GMT\r\n";
+    Headers unchanged;
+    unchanged.add("If-Modified-Since", "Sat, 10 Oct 2020 10:10:10 GMT");
+    Headers changed;
+    changed.add("If-Unmodified-Since", "Fri, 10 Oct 2008 10:10:10 GMT");
+    backend().answer(reply);
+    EXPECT_EQ(get(url(), {.headers = unchanged}).status, 304);
+    EXPECT_EQ(judged(), "Outcome-3xx Verdict-success");
+    EXPECT_EQ(get(url(), {.headers = changed}).status, 412);
+    EXPECT_EQ(judged(), "Outcome-4xx Verdict-success");
+}
+
 TEST_P(Protocols, ErrorPagesOfHttpdsOwnChangeNoVerdict) {
     std::map<std::string, std::string> judged_as[2];
     for (const char* prefix : {"", "/override"}) {
