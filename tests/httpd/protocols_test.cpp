@@ -128,6 +128,18 @@ TEST_P(Protocols, AnAnswerThatBreaksOffIsTruncated) {
     }
 }
 
+TEST_P(Protocols, AnAnswerThatBreaksOffAfterItsHeadersIsAFailureToo) {
+    // Where nothing of it is passed on before there is some of the body, it counts as none.
+    for (const Ending ending : {Ending::fin, Ending::reset, Ending::silence}) {
+        if (is("scgi") && (ending == Ending::fin || GetParam().on_unix_socket)) continue;  // an empty answer
+        const std::string result = judged_of(WireReply::head_only(ending));
+        const std::string nothing = ending == Ending::silence ? "timeout" : "reset";
+        EXPECT_TRUE(result == "Outcome-truncated Verdict-failure" ||
+                    result == "Outcome-" + nothing + " Verdict-failure")
+            << static_cast<int>(ending) << ": " << result;
+    }
+}
+
 TEST_P(Protocols, NonsenseIsProtocol) {
     // All that is known of an HTTP/2 session is that it is over.
     EXPECT_EQ(judged_of(WireReply::garbage()),

@@ -86,6 +86,9 @@ bool WireBackend::give(Wire& wire, Connection& connection, const WireReply& repl
             connection.become_nearly_idle();
             return wire.send(dialect_.head(reply.code, fields, reply.body.size()) + dialect_.body(reply.body) +
                              dialect_.end);
+        case WireReply::Turn::cut_after_head:
+            wire.send(dialect_.head(reply.code, fields, reply.body.size()));
+            break;
         case WireReply::Turn::cut_in_body:
             wire.send(dialect_.head(reply.code, fields, reply.body.size()) +
                       dialect_.body(reply.body.substr(0, reply.body.size() / 2)));

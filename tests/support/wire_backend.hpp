@@ -57,7 +57,7 @@ struct Dialect {
                                     const std::function<std::string(const std::string&)>& frame);
 
 struct WireReply {
-    enum class Turn { whole, cut_in_body, nothing, garbage };
+    enum class Turn { whole, cut_after_head, cut_in_body, nothing, garbage };
 
     static WireReply status(int code, std::string body = "what it has to say") {
         return {Turn::whole, code, std::move(body), Ending::fin, {}};
@@ -65,6 +65,10 @@ struct WireReply {
     /// Reads the request, says not a byte, and ends that way; `silence` is a hang.
     static WireReply nothing(Ending ending) { return {Turn::nothing, 200, "", ending, {}}; }
     static WireReply garbage() { return {Turn::garbage, 200, "", Ending::fin, {}}; }
+    /// Headers and not a byte of the body that should follow, and that end.
+    static WireReply head_only(Ending ending) {
+        return {Turn::cut_after_head, 200, std::string(2000, 'x'), ending, {}};
+    }
     /// Headers, half of the body, and that end.
     static WireReply cut(Ending ending) { return {Turn::cut_in_body, 200, std::string(2000, 'x'), ending, {}}; }
 
