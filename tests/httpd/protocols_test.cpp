@@ -116,6 +116,23 @@ TEST_P(Protocols, SilenceIsATimeoutWhateverTheMethod) {
     EXPECT_EQ(last_.backend(), "");
 }
 
+TEST_P(Protocols, AnAnswerIsJudgedWhenItIsComplete) {
+    if (is("scgi")) return;  // there only the end of the connection says so
+    backend().answer(WireReply::lingering());
+    RawClient client(httpd_->port());
+    ASSERT_TRUE(client.send("GET /" + GetParam().name + "/x HTTP/1.1\r\nHost: me\r\n\r\n"));
+    EXPECT_NE(client.read_until("all there is").find(" 200 "), std::string::npos);
+    // uwsgi's connection stays; the others' end is in the answer, and mod_proxy may leave.
+    if (is("uwsgi")) {
+        EXPECT_TRUE(backend().wait_for_hanging(1));
+    }
+    EXPECT_EQ(judged(), "Outcome-2xx Verdict-success");
+    if (is("uwsgi")) {
+        EXPECT_EQ(backend().hanging(), 1U);
+    }
+    backend().release();
+}
+
 TEST_P(Protocols, AnAnswerThatBreaksOffIsTruncated) {
     for (const Ending ending : {Ending::fin, Ending::reset, Ending::silence}) {
         // In SCGI the end of the connection is the end of the response, and a unix domain socket has no RST.

@@ -91,7 +91,7 @@ TEST(RealServers, PhpFpmAsAMemberOfABalancer) {
     one.stop();
     // Nothing was sent to the first one, so nobody loses anything: the spare runs the first one's script.
     EXPECT_EQ(statuses(5, url), "200 200 200 200 200");
-    const Course first{httpd, BreakerPage(httpd).members().at(0).at("Member"), url};
+    const Course first{httpd, one.member(), url};
     EXPECT_EQ(first.block().number("Outcome-connect"), 3U);
     EXPECT_EQ(first.state(), "open");
     one.start();

@@ -83,9 +83,12 @@ bool WireBackend::give(Wire& wire, Connection& connection, const WireReply& repl
     const std::string fields = "X-Backend: " + name_ + "\r\n" + reply.more_fields;
     switch (reply.turn) {
         case WireReply::Turn::whole:
-            connection.become_nearly_idle();
-            return wire.send(dialect_.head(reply.code, fields, reply.body.size()) + dialect_.body(reply.body) +
-                             dialect_.end);
+            if (reply.ending != Ending::silence) connection.become_nearly_idle();
+            if (!wire.send(dialect_.head(reply.code, fields, reply.body.size()) + dialect_.body(reply.body) +
+                           dialect_.end))
+                return false;
+            if (reply.ending != Ending::silence) return true;
+            break;
         case WireReply::Turn::cut_after_head:
             wire.send(dialect_.head(reply.code, fields, reply.body.size()));
             break;

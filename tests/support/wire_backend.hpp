@@ -62,6 +62,8 @@ struct WireReply {
     static WireReply status(int code, std::string body = "what it has to say") {
         return {Turn::whole, code, std::move(body), Ending::fin, {}};
     }
+    /// The whole answer, but the connection stays open until `release`.
+    static WireReply lingering() { return {Turn::whole, 200, "all there is", Ending::silence, {}}; }
     /// Reads the request, says not a byte, and ends that way; `silence` is a hang.
     static WireReply nothing(Ending ending) { return {Turn::nothing, 200, "", ending, {}}; }
     static WireReply garbage() { return {Turn::garbage, 200, "", Ending::fin, {}}; }
