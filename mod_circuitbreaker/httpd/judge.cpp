@@ -68,9 +68,10 @@ bool is_gateway_failure(int rv) noexcept {
     return rv == HTTP_INTERNAL_SERVER_ERROR || rv == HTTP_BAD_GATEWAY || rv == HTTP_SERVICE_UNAVAILABLE;
 }
 
-/// Reading the request from the client failed; an input filter may have sent the answer to that already.
+/// Reading the request from the client failed; an input filter may have sent the answer to that already. (SCGI's 412 is
+/// what httpd makes of a script's Last-Modified.)
 bool is_request_error(int rv) noexcept {
-    return (rv >= 400 && rv < 500) || rv == AP_FILTER_ERROR;
+    return (rv >= 400 && rv < 500 && rv != HTTP_PRECONDITION_FAILED) || rv == AP_FILTER_ERROR;
 }
 
 /// mod_proxy's own flags keep requests from the member. An error that it marked since the call began doesn't: that is

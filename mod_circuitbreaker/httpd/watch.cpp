@@ -112,9 +112,12 @@ extern "C" apr_status_t on_response(ap_filter_t* f, apr_bucket_brigade* bb) noex
         if (!is_error_first || (call.is_http && state.r->sent_bodyct != 0)) note_headers(state);
     }
     if (call.has_headers && !call.is_finished && !is_read_later && !state.r->connection->aborted) {
-        // uwsgi takes the end of the connection for the end of the response, however much is missing.
+        // uwsgi takes the end of the connection for the end of the response, however much is missing; and a client that
+        // knows the length may be back before mod_proxy has seen that end.
         call.is_broken_off = call.is_broken_off || (is_end && call.passed < call.announced);
+        is_end = is_end || (call.announced >= 0 && call.passed >= call.announced);
         note_body_for_rules(state, bb);
+        if (is_end) note_end_for_rules(state, OK);
         if (is_end) {
             finish_call(state, call.is_broken_off ? core::Outcome::truncated : core::status_outcome(call.status));
         } else if (has_settled(state)) {

@@ -94,6 +94,23 @@ TEST_P(ProtocolBreaker, ARequestThatWasSentIsNotSentToAnotherMember) {
     EXPECT_EQ(number(httpd, *bad, "Outcome-reset"), 2U);
 }
 
+TEST_P(ProtocolBreaker, ObserveJudgesLikeOn) {
+    const auto app = new_backend("app");
+    Httpd httpd(wire_site(std::string(quick_policy) + long_open + "CircuitBreaker Observe\n",
+                          worker_at("/app", *app, GetParam(), "timeout=5 retry=0")));
+    httpd.start();
+    app->answer(WireReply::nothing(Ending::reset));
+    EXPECT_NE(get(httpd.url("/app/x")).status, 200);
+    app->refuse();
+    EXPECT_EQ(statuses(3, httpd.url("/app/x")), "503 503 503");
+    EXPECT_EQ(number(httpd, *app, "Outcome-reset"), 1U);
+    EXPECT_EQ(number(httpd, *app, "Outcome-connect"), 3U);
+    EXPECT_EQ(BreakerPage(httpd).member(app->member()).at("State"), "open");
+    app->accept_again();
+    app->answer(WireReply::status(200));
+    EXPECT_EQ(get(httpd.url("/app/x")).backend(), "app");
+}
+
 TEST_P(ProtocolBreaker, ASilentErrorLogMakesNothingWorseThanAReset) {
     const auto bad = new_backend("bad");
     const auto good = new_backend("good");

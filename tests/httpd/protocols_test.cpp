@@ -33,6 +33,21 @@ TEST_P(Protocols, TheBackendsOwnStatusesAreItsOwn) {
     }
 }
 
+TEST_P(Protocols, WhatHttpdMakesOfAScriptsLastModifiedIsTheScriptsAnswer) {
+    if (!is("fcgi") && !is("scgi")) return;
+    WireReply reply = WireReply::status(200);
+    reply.more_fields = "Last-Modified: Sat, 10 Oct 2020 10:10:10 GMT\r\n";
+    Headers unchanged;
+    unchanged.add("If-Modified-Since", "Sat, 10 Oct 2020 10:10:10 GMT");
+    Headers changed;
+    changed.add("If-Unmodified-Since", "Fri, 10 Oct 2008 10:10:10 GMT");
+    backend().answer(reply);
+    EXPECT_EQ(get(url(), {.headers = unchanged}).status, 304);
+    EXPECT_EQ(judged(), "Outcome-3xx Verdict-success");
+    EXPECT_EQ(get(url(), {.headers = changed}).status, 412);
+    EXPECT_EQ(judged(), "Outcome-4xx Verdict-success");
+}
+
 TEST_P(Protocols, ErrorPagesOfHttpdsOwnChangeNoVerdict) {
     std::map<std::string, std::string> judged_as[2];
     for (const char* prefix : {"", "/override"}) {
@@ -101,6 +116,23 @@ TEST_P(Protocols, SilenceIsATimeoutWhateverTheMethod) {
     EXPECT_EQ(last_.backend(), "");
 }
 
+TEST_P(Protocols, AnAnswerIsJudgedWhenItIsComplete) {
+    if (is("scgi")) return;  // there only the end of the connection says so
+    backend().answer(WireReply::lingering());
+    RawClient client(httpd_->port());
+    ASSERT_TRUE(client.send("GET /" + GetParam().name + "/x HTTP/1.1\r\nHost: me\r\n\r\n"));
+    EXPECT_NE(client.read_until("all there is").find(" 200 "), std::string::npos);
+    // uwsgi's connection stays; the others' end is in the answer, and mod_proxy may leave.
+    if (is("uwsgi")) {
+        EXPECT_TRUE(backend().wait_for_hanging(1));
+    }
+    EXPECT_EQ(judged(), "Outcome-2xx Verdict-success");
+    if (is("uwsgi")) {
+        EXPECT_EQ(backend().hanging(), 1U);
+    }
+    backend().release();
+}
+
 TEST_P(Protocols, AnAnswerThatBreaksOffIsTruncated) {
     for (const Ending ending : {Ending::fin, Ending::reset, Ending::silence}) {
         // In SCGI the end of the connection is the end of the response, and a unix domain socket has no RST.
@@ -110,6 +142,18 @@ TEST_P(Protocols, AnAnswerThatBreaksOffIsTruncated) {
                   is_the_end ? "Outcome-2xx Verdict-success" : "Outcome-truncated Verdict-failure")
             << static_cast<int>(ending);
         EXPECT_EQ(last_.backend(), GetParam().name) << "the headers had left";
+    }
+}
+
+TEST_P(Protocols, AnAnswerThatBreaksOffAfterItsHeadersIsAFailureToo) {
+    // Where nothing of it is passed on before there is some of the body, it counts as none.
+    for (const Ending ending : {Ending::fin, Ending::reset, Ending::silence}) {
+        if (is("scgi") && (ending == Ending::fin || GetParam().on_unix_socket)) continue;  // an empty answer
+        const std::string result = judged_of(WireReply::head_only(ending));
+        const std::string nothing = ending == Ending::silence ? "timeout" : "reset";
+        EXPECT_TRUE(result == "Outcome-truncated Verdict-failure" ||
+                    result == "Outcome-" + nothing + " Verdict-failure")
+            << static_cast<int>(ending) << ": " << result;
     }
 }
 

@@ -31,11 +31,8 @@ bool read_request(Wire& wire) {
 Dialect fcgi() {
     return {.scheme = "fcgi",
             .read_request = read_request,
-            .head =
-                [](int status, const std::string& fields, std::size_t) {
-                    return record(standard_output, "Status: " + std::to_string(status) +
-                                                       " Whatever\r\nContent-Type: text/plain\r\n" + fields + "\r\n");
-                },
+            .head = [](int status, const std::string& fields,
+                       std::size_t) { return record(standard_output, cgi_head(status, fields)); },
             .body =
                 [](const std::string& body) {
                     return in_frames(body, 60'000, [](const auto& piece) { return record(standard_output, piece); });

@@ -17,11 +17,7 @@ bool read_request(Wire& wire) {
 Dialect scgi() {
     return {.scheme = "scgi",
             .read_request = read_request,
-            .head =
-                [](int status, const std::string& fields, std::size_t) {
-                    return "Status: " + std::to_string(status) + " Whatever\r\nContent-Type: text/plain\r\n" + fields +
-                           "\r\n";
-                },
+            .head = [](int status, const std::string& fields, std::size_t) { return cgi_head(status, fields); },
             .body = [](const std::string& piece) { return piece; },
             .end = ""};
 }

@@ -27,6 +27,11 @@ std::optional<std::string> Wire::take_through(char last) {
     return take(at + 1);
 }
 
+std::string cgi_head(int status, const std::string& fields) {
+    const std::string line = status == 200 ? "" : "Status: " + std::to_string(status) + " Whatever\r\n";
+    return line + "Content-Type: text/plain\r\n" + fields + "\r\n";
+}
+
 std::string in_frames(const std::string& body, std::size_t most,
                       const std::function<std::string(const std::string&)>& frame) {
     std::string framed;
@@ -75,12 +80,18 @@ void WireBackend::serve(Connection& connection) {
 }
 
 bool WireBackend::give(Wire& wire, Connection& connection, const WireReply& reply) {
-    const std::string fields = "X-Backend: " + name_ + "\r\n";
+    const std::string fields = "X-Backend: " + name_ + "\r\n" + reply.more_fields;
     switch (reply.turn) {
         case WireReply::Turn::whole:
-            connection.become_nearly_idle();
-            return wire.send(dialect_.head(reply.code, fields, reply.body.size()) + dialect_.body(reply.body) +
-                             dialect_.end);
+            if (reply.ending != Ending::silence) connection.become_nearly_idle();
+            if (!wire.send(dialect_.head(reply.code, fields, reply.body.size()) + dialect_.body(reply.body) +
+                           dialect_.end))
+                return false;
+            if (reply.ending != Ending::silence) return true;
+            break;
+        case WireReply::Turn::cut_after_head:
+            wire.send(dialect_.head(reply.code, fields, reply.body.size()));
+            break;
         case WireReply::Turn::cut_in_body:
             wire.send(dialect_.head(reply.code, fields, reply.body.size()) +
                       dialect_.body(reply.body.substr(0, reply.body.size() / 2)));

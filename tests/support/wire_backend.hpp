@@ -49,26 +49,36 @@ struct Dialect {
     bool has_cgi_head = false;      ///< its garbage has to come in a frame
 };
 
+/// The head of a CGI script's answer; like PHP it says no status when that is 200.
+[[nodiscard]] std::string cgi_head(int status, const std::string& fields);
+
 /// Each piece of at most that many bytes in a frame of its own.
 [[nodiscard]] std::string in_frames(const std::string& body, std::size_t most,
                                     const std::function<std::string(const std::string&)>& frame);
 
 struct WireReply {
-    enum class Turn { whole, cut_in_body, nothing, garbage };
+    enum class Turn { whole, cut_after_head, cut_in_body, nothing, garbage };
 
     static WireReply status(int code, std::string body = "what it has to say") {
-        return {Turn::whole, code, std::move(body), Ending::fin};
+        return {Turn::whole, code, std::move(body), Ending::fin, {}};
     }
+    /// The whole answer, but the connection stays open until `release`.
+    static WireReply lingering() { return {Turn::whole, 200, "all there is", Ending::silence, {}}; }
     /// Reads the request, says not a byte, and ends that way; `silence` is a hang.
-    static WireReply nothing(Ending ending) { return {Turn::nothing, 200, "", ending}; }
-    static WireReply garbage() { return {Turn::garbage, 200, "", Ending::fin}; }
+    static WireReply nothing(Ending ending) { return {Turn::nothing, 200, "", ending, {}}; }
+    static WireReply garbage() { return {Turn::garbage, 200, "", Ending::fin, {}}; }
+    /// Headers and not a byte of the body that should follow, and that end.
+    static WireReply head_only(Ending ending) {
+        return {Turn::cut_after_head, 200, std::string(2000, 'x'), ending, {}};
+    }
     /// Headers, half of the body, and that end.
-    static WireReply cut(Ending ending) { return {Turn::cut_in_body, 200, std::string(2000, 'x'), ending}; }
+    static WireReply cut(Ending ending) { return {Turn::cut_in_body, 200, std::string(2000, 'x'), ending, {}}; }
 
     Turn turn = Turn::whole;
     int code = 200;
     std::string body{};
     Ending ending = Ending::fin;
+    std::string more_fields{};  // "Name: value\r\n", in the dialects with a CGI head
 };
 
 class WireBackend {
