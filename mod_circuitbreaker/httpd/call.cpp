@@ -50,6 +50,7 @@ int run_call(RequestState& state, proxy_worker& worker, char* url, const char* p
     }
     clear_notes(state.r);
     call.response_filter = add_response_filter(state);
+    note_begin(state);
     state.is_nested = true;
     Call* const outer = std::exchange(running_call, &call);  // an ErrorDocument may be a call itself
     const int rv = proxy.run_scheme_handler(state.r, &worker, state.conf, url, proxyhost, proxyport);

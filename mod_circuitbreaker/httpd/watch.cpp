@@ -160,6 +160,14 @@ ap_filter_t* add_response_filter(RequestState& state) noexcept {
     return ap_add_output_filter_handle(response_filter, &state, state.r, state.r->connection);
 }
 
+void note_begin(RequestState& state) noexcept {
+    const apr_table_t* const fields = state.r->headers_in;
+    const char* const length = apr_table_get(fields, "Content-Length");
+    const bool has_body =
+        apr_table_get(fields, "Transfer-Encoding") != nullptr || (length != nullptr && strcmp(length, "0") != 0);
+    if (!state.call.is_http && !has_body) mark(state.call, shm::Phase::sent);
+}
+
 bool is_slow(const Call& call) noexcept {
     const core::Millis threshold = call.breaker->policy.slow_call.threshold;
     return threshold > 0 && latency_of(call, now()) > threshold;

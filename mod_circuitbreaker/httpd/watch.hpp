@@ -16,6 +16,10 @@ void register_watch_hooks() noexcept;
 /// Puts our filter next to the scheme handler that is about to run.
 [[nodiscard]] ap_filter_t* add_response_filter(RequestState& state) noexcept;
 
+/// The scheme handler is about to run. Where no hook will tell when the request is sent, one without a body counts as
+/// sent from now on; one with a body may wait for its client (CASES 4).
+void note_begin(RequestState& state) noexcept;
+
 /// The call has been slower than CircuitBreakerSlowCall so far.
 [[nodiscard]] bool is_slow(const Call& call) noexcept;
 

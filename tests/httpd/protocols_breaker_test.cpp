@@ -53,6 +53,40 @@ TEST_P(ProtocolBreaker, TripsRefusesProbesAndRecovers) {
     EXPECT_EQ(number(httpd, *app, "In-flight") + number(httpd, *app, "Leases"), 0U);
 }
 
+TEST_P(ProtocolBreaker, AProbeThatIsNeverAnsweredIsLostAtTheEndOfItsLease) {
+    const auto app = new_backend("app");
+    Httpd httpd(wire_site(std::string(quick_policy) + "CircuitBreakerProbeTimeout 100ms\nCircuitBreakerSettle 0s\n",
+                          worker_at("/app", *app, GetParam(), "timeout=20 connectiontimeout=100ms")));
+    httpd.start();
+    app->answer(WireReply::status(503));
+    EXPECT_EQ(statuses(3, httpd.url("/app/x")), "503 503 503");
+    ASSERT_TRUE(wait_for_end_of_open_time(httpd, *app));
+    app->answer(WireReply::nothing(Ending::silence));
+    auto probe = get_later(httpd.url("/app/x"));
+    ASSERT_TRUE(app->wait_for_hanging(1));
+    // Whoever asks for the slot then finds it expired.
+    EXPECT_TRUE(wait_until(
+        [&] { return get(httpd.url("/app/x")).status == 503 && transitions(httpd, "half-open", "open") == 1; },
+        patience, "the lease's end"));
+    EXPECT_EQ(number(httpd, *app, "Probes-lost"), 1U);
+    app->release();
+    (void)probe.get();
+}
+
+TEST_P(ProtocolBreaker, ARuleLooksIntoTheBody) {
+    const auto app = new_backend("app");
+    Httpd httpd(wire_site(std::string(counting_policy) + "CircuitBreakerVerdict failure 200 json=/state:down\n",
+                          worker_at("/app", *app, GetParam())));
+    httpd.start();
+    app->answer(WireReply::status(200, "{\"state\": \"down\"}"));
+    const Response response = get(httpd.url("/app/x"));
+    EXPECT_EQ(response.body, "{\"state\": \"down\"}");
+    EXPECT_TRUE(wait_until([&] { return number(httpd, *app, "Calls") == 1; }, patience, "its verdict"));
+    // SCGI's body is read from the socket while it is passed on, and by nobody before.
+    const bool is_seen = app->dialect().scheme != "scgi";
+    EXPECT_EQ(number(httpd, *app, "Verdict-failure"), is_seen ? 1U : 0U);
+}
+
 TEST_P(ProtocolBreaker, AFullPoolIsLocalAndTripsNothing) {
     const auto app = new_backend("app");
     HttpdOptions options = wire_site(std::string(quick_policy) + "CircuitBreakerConsecutiveFailures 1\n",

@@ -38,8 +38,8 @@ std::string header_block(int status, const std::string& fields) {
     std::string name = fields.substr(0, colon);
     std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     constexpr char indexed_status = 8;
-    return indexed_status + text(std::to_string(status)) + '\0' + text(name) +
-           text(fields.substr(colon + 2, fields.size() - colon - 4));
+    return indexed_status + text(std::to_string(status)) + '\0' + text("content-type") + text("text/plain") + '\0' +
+           text(name) + text(fields.substr(colon + 2, fields.size() - colon - 4));
 }
 
 bool read_request(Wire& wire) {

@@ -1,0 +1,147 @@
+// Which requests may be probes (CASES 5), how they are marked, and how long they may take.
+#include "traffic.hpp"
+
+namespace cb::test {
+namespace {
+
+class ProbeMarks : public TrafficTest {
+  protected:
+    /// Opens the breaker by exactly its three failures, and waits until it may be probed.
+    void trip(const Httpd& httpd, Backend& backend) {
+        backend.answer(Reply::status(502));
+        EXPECT_EQ(statuses(3, httpd.url("/app/trip")), "502 502 502");
+        backend.answer_as_usual();
+        EXPECT_TRUE(wait_for_end_of_open_time(httpd, backend));
+        backend.forget();
+    }
+    static std::string access_line(const Httpd& httpd, const std::string& path) {
+        EXPECT_TRUE(httpd.wait_for_access_line("path=" + path + " "));
+        return httpd.access_lines_with("path=" + path + " ").back();
+    }
+
+    Backend app_{"app"};
+};
+INSTANTIATE_TEST_SUITE_P(Mpms, ProbeMarks, each_mpm, mpm_name);
+
+TEST_P(ProbeMarks, OnlyRequestsThatMayBeProbesAreAndTheOthersLeaveTheSlotFree) {
+    Httpd httpd(
+        site(std::string(quick_policy) + "CircuitBreakerProbeIf \"%{REQUEST_METHOD} == 'GET'\"\n", plain_worker(app_)));
+    httpd.start();
+    trip(httpd, app_);
+    const RequestOptions post{.method = "POST", .body = "x"};
+    for (int i = 0; i < 3; ++i) {
+        const Response refused = get(httpd.url("/app/x"), post);
+        EXPECT_EQ(refused.status, 503);
+        EXPECT_TRUE(refused.headers.has("Retry-After"));
+    }
+    const BreakerBlock block = BreakerPage(httpd).member(app_);
+    EXPECT_EQ(block.at("State"), "open") << "nobody has probed it";
+    EXPECT_EQ(block.number("Leases"), 0U);
+    EXPECT_EQ(app_.requests(), 0U);
+    EXPECT_EQ(get(httpd.url("/app/x")).status, 200);
+    EXPECT_EQ(BreakerPage(httpd).member(app_).at("State"), "closed");
+    EXPECT_EQ(get(httpd.url("/app/x"), post).status, 200) << "closed, everybody may";
+}
+
+TEST_P(ProbeMarks, WhoMayNotProbeTakesAnotherMember) {
+    Backend good("good");
+    Httpd httpd(site(std::string(quick_policy) + "CircuitBreakerProbeIf \"%{REQUEST_METHOD} == 'GET'\"\n",
+                     balancer_of(member_line(app_) + member_line(good))));
+    httpd.start();
+    app_.refuse();
+    EXPECT_EQ(statuses(8, httpd.url("/app/x")), "200 200 200 200 200 200 200 200");
+    ASSERT_EQ(BreakerPage(httpd).member(app_).at("State"), "open");
+    app_.accept_again();
+    ASSERT_TRUE(wait_for_end_of_open_time(httpd, app_));
+    for (int i = 0; i < 6; ++i)
+        EXPECT_EQ(get(httpd.url("/app/x"), {.method = "POST", .body = "x"}).backend(), "good");
+    EXPECT_EQ(app_.requests(), 0U);
+    EXPECT_TRUE(wait_until([&] { return get(httpd.url("/app/x")).backend() == "app"; }, patience, "a probe"));
+}
+
+TEST_P(ProbeMarks, ALocationHasItsOwnConditionAndABrokenOneLetsNobodyProbe) {
+    Httpd httpd(site(std::string(quick_policy) + "CircuitBreakerProbeIf \"false\"\n",
+                     plain_worker(app_) + "<Location /app/safe>\n    CircuitBreakerProbeIf "
+                                          "\"%{QUERY_STRING} == 'yes'\"\n</Location>\n"));
+    httpd.start();
+    trip(httpd, app_);
+    EXPECT_EQ(statuses(2, httpd.url("/app/x")), "503 503");
+    EXPECT_EQ(statuses(2, httpd.url("/app/safe")), "503 503");
+    EXPECT_EQ(statuses(2, httpd.url("/app/safe?yes")), "200 200");
+    EXPECT_EQ(BreakerPage(httpd).member(app_).at("State"), "closed");
+}
+
+TEST_P(ProbeMarks, AProbeIsMarkedAndNoOtherRequestWhateverTheClientSends) {
+    const std::string name = "X-Circuit-Probe";
+    Httpd httpd(site(std::string(quick_policy) + "CircuitBreakerProbeHeader " + name + "\n", plain_worker(app_)));
+    httpd.start();
+    const RequestOptions spoofed{.headers = {{name, "mine"}, {"X-Other", "kept"}}};
+    EXPECT_EQ(get(httpd.url("/app/closed"), spoofed).status, 200);
+    EXPECT_FALSE(app_.last_request()->headers.has(name));
+    EXPECT_EQ(app_.last_request()->headers.get("X-Other"), "kept");
+    EXPECT_NE(access_line(httpd, "/app/closed").find("probe=- "), std::string::npos);
+    trip(httpd, app_);
+    EXPECT_EQ(get(httpd.url("/app/probe"), spoofed).status, 200);
+    EXPECT_EQ(app_.last_request()->headers.get(name), "1");
+    const std::string line = access_line(httpd, "/app/probe");
+    EXPECT_NE(line.find("state=half-open "), std::string::npos) << line;
+    EXPECT_NE(line.find("probe=1 "), std::string::npos) << line;
+}
+
+TEST_P(ProbeMarks, ARequestThatGoesOnFromAProbeIsNoProbeAnyMore) {
+    Backend good("good");
+    const std::string name = "X-Circuit-Probe";
+    Httpd httpd(site(std::string(quick_policy) + "CircuitBreakerProbeHeader " + name + "\n",
+                     balancer_of(member_line(app_) + member_line(good))));
+    httpd.start();
+    app_.refuse();
+    EXPECT_EQ(statuses(8, httpd.url("/app/x")), "200 200 200 200 200 200 200 200");
+    ASSERT_EQ(BreakerPage(httpd).member(app_).at("State"), "open");
+    ASSERT_TRUE(wait_for_end_of_open_time(httpd, app_));
+    for (int i = 0; i < 4; ++i)
+        EXPECT_EQ(get(httpd.url("/app/again")).backend(), "good");
+    EXPECT_GE(BreakerPage(httpd).member(app_).number("Probes"), 1U) << "or this test proves nothing";
+    for (const Request& request : good.log())
+        EXPECT_FALSE(request.headers.has(name));
+    for (const std::string& line : httpd.access_lines_with("path=/app/again "))
+        EXPECT_NE(line.find("probe=- "), std::string::npos) << line;
+}
+
+TEST_P(ProbeMarks, InObserveNothingIsSentThatWasNotSentBefore) {
+    const std::string name = "X-Circuit-Probe";
+    Httpd httpd(site("CircuitBreakerProbeTimeout 1ms\nCircuitBreakerProbeHeader " + name + "\n" +
+                         std::string(quick_policy) + "CircuitBreaker Observe\n",
+                     plain_worker(app_)));
+    httpd.start();
+    trip(httpd, app_);
+    app_.answer(Reply::ok().after(100ms));
+    EXPECT_EQ(get(httpd.url("/app/x"), {.headers = {{name, "mine"}}}).status, 200);
+    EXPECT_EQ(app_.last_request()->headers.get(name), "mine");
+    EXPECT_EQ(BreakerPage(httpd).member(app_).number("Probes"), 1U);
+}
+
+TEST_P(ProbeMarks, AProbeHasItsOwnTimeoutAndTheConnectionKeepsItsOwn) {
+    Httpd httpd(
+        site(std::string(quick_policy) + "CircuitBreakerProbeTimeout 300ms\n", plain_worker(app_, "timeout=20")));
+    httpd.start();
+    trip(httpd, app_);
+    app_.answer_path("/hang", Reply::hang());
+    EXPECT_EQ(get(httpd.url("/app/hang")).status, 502);
+    EXPECT_NE(access_line(httpd, "/app/hang").find("verdict=failure:timeout"), std::string::npos);
+    EXPECT_EQ(transitions(httpd, "half-open", "open"), 1U);
+
+    // In time; what comes after the first byte has the member's own timeout, and so has the next call.
+    app_.answer_path("/stream", Reply::of_size(20'000).pausing(10'000, 600ms));
+    ASSERT_TRUE(wait_for_end_of_open_time(httpd, app_));
+    const unsigned connections = app_.connections();
+    Client client;
+    const Response probe = client.get(httpd.url("/app/stream"));
+    EXPECT_EQ(probe.body.size(), 20'000U);
+    EXPECT_EQ(BreakerPage(httpd).member(app_).at("State"), "closed");
+    app_.answer_path("/late", Reply::ok().after(600ms));
+    EXPECT_EQ(client.get(httpd.url("/app/late")).status, 200);
+    EXPECT_LE(app_.connections(), connections + 1) << "on the probe's connection";
+}
+
+}  // namespace
+}  // namespace cb::test
