@@ -21,17 +21,17 @@ not_installed() {
          /^\[  SKIPPED \] RealServers\..* \([0-9]+ ms\)$/{ if (reason) print $4 }'
 }
 
-# Two halves at once, on two cores; tests wait for conditions, so neither disturbs the other.
-googletest() {  # name, program
-    local name=$1 program=$2 shard status ok=0 bad=0 skipped allowed test died=0 logs
+# Several parts at once: tests wait for conditions, so none disturbs another.
+googletest() {  # name, program, parts
+    local name=$1 program=$2 shards=$3 shard status ok=0 bad=0 skipped allowed test died=0 logs
     logs=$(mktemp -d)
     echo "== $name"
-    for shard in 0 1; do
-        ( GTEST_TOTAL_SHARDS=2 GTEST_SHARD_INDEX=$shard "$program" < /dev/null > "$logs/$shard" 2>&1
+    for ((shard = 0; shard < shards; shard++)); do
+        ( GTEST_TOTAL_SHARDS=$shards GTEST_SHARD_INDEX=$shard "$program" < /dev/null > "$logs/$shard" 2>&1
           echo $? > "$logs/$shard.status" ) &
     done
     wait
-    for shard in 0 1; do
+    for ((shard = 0; shard < shards; shard++)); do
         status=$(cat "$logs/$shard.status")
         ok=$((ok + $(grep -c '^\[       OK \]' "$logs/$shard")))
         failures=$(grep -c -E '^\[  FAILED  \] .* \([0-9]+ ms\)$' "$logs/$shard")
@@ -72,11 +72,11 @@ counting() {  # name, program that ends with "N passed, N failed"
 }
 
 counting guards tests/guards/run.sh
-googletest core "$build/unit_tests"
-googletest "shared memory" "$build/shm_tests"
+googletest core "$build/unit_tests" 2
+googletest "shared memory" "$build/shm_tests" 2
 counting model tests/model/run.sh small
-googletest harness "$build/harness_tests"
-googletest httpd "$build/httpd_tests"
+googletest harness "$build/harness_tests" 2
+googletest httpd "$build/httpd_tests" 3  # these mostly wait
 
 if [ ${#skipped_tests[@]} -gt 0 ]; then
     printf 'skipped, as its program is not installed: %s\n' "${skipped_tests[@]}"
