@@ -11,7 +11,7 @@ namespace {
 bool is_for_requests(Directive directive) noexcept {
     return directive == Directive::verdict || directive == Directive::probe_verdict ||
            directive == Directive::probe_if || directive == Directive::body_limit || directive == Directive::settle ||
-           directive == Directive::retry_after;
+           directive == Directive::retry_after || directive == Directive::fallback;
 }
 
 /// Name of the innermost section that the directive stands in ("<proxy"), or nullptr at server level.
@@ -47,6 +47,9 @@ const char* on_directive(cmd_parms* cmd, void* mconfig, int argc, char* const ar
     if (error != nullptr) return error;
     // Which member it will meet is not known before the request (core::contradiction).
     if (settings != &server_settings(cmd->server) && has_fatal(settings->rules)) runtime.has_fatal_for_requests = true;
+    if (directive == Directive::fallback && settings->fallback != nullptr) {
+        APR_ARRAY_PUSH(runtime.fallbacks, NamedFallback) = {cmd->server, settings->fallback, cmd->directive};
+    }
     settings->note(directive, cmd->directive);
     return nullptr;
 }
@@ -87,6 +90,7 @@ constinit const command_rec kDirectiveTable[] = {
     entry(Directive::settle, kEverywhere, "time after the headers at which a call's verdict is due"),
     entry(Directive::retry_after, kEverywhere, "On or Off: send Retry-After with a refusal"),
     entry(Directive::max_concurrent, kServerProxy, "calls in flight to one member over all processes, or Off"),
+    entry(Directive::fallback, kEverywhere, "a balancer that takes over when every member is refused, or Off"),
     {},
 };
 

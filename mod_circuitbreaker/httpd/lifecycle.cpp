@@ -62,6 +62,34 @@ bool report_contradictions(apr_pool_t* ptemp, server_rec* main_server) noexcept 
     return is_fine;
 }
 
+bool report_wrong_fallbacks(apr_pool_t* ptemp, server_rec* main_server) noexcept {
+    for (int i = 0; i < runtime.fallbacks->nelts; ++i) {
+        const NamedFallback& fallback = APR_ARRAY_IDX(runtime.fallbacks, i, const NamedFallback);
+        if (find_balancer(proxy_conf(fallback.server), fallback.name) != nullptr) continue;
+        ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_ERR, 0, fallback.server,
+                     "mod_circuitbreaker: %s line %d: %s %s: there is no such balancer. Name one that this server has, "
+                     "with <Proxy \"%s\"> and its BalancerMembers",
+                     fallback.where->filename, fallback.where->line_num, fallback.where->directive,
+                     fallback.where->args, fallback.name);
+        return false;
+    }
+    bool is_fine = true;
+    PolicyReader policies(ptemp, ptemp);
+    for_each_member(main_server, [&](server_rec* s, proxy_balancer* balancer, proxy_worker& worker) noexcept {
+        if (!is_fine || balancer == nullptr || !can_have_breaker(worker)) return;
+        const Settings settings = policies.settings_of(s, balancer, worker);
+        if (settings.fallback == nullptr || ap_cstr_casecmp(settings.fallback, balancer->s->name) != 0) return;
+        // What stands at the server applies to the fallback itself too; only in a section of its own it is a slip.
+        const ap_directive_t* const where = settings.where[static_cast<std::uint32_t>(Directive::fallback)];
+        if (where->parent == nullptr || ap_cstr_casecmpn(where->parent->directive, "<Proxy", 6) != 0) return;
+        is_fine = false;
+        ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_ERR, 0, s,
+                     "mod_circuitbreaker: %s line %d: %s %s: a balancer can't be its own fallback; name another one",
+                     where->filename, where->line_num, where->directive, where->args);
+    });
+    return is_fine;
+}
+
 void warn_of_members_without(apr_pool_t* ptemp, server_rec* main_server) noexcept {
     PolicyReader policies(ptemp, ptemp);
     for_each_member(main_server, [&](server_rec* s, proxy_balancer* balancer, proxy_worker& worker) noexcept {
@@ -164,8 +192,9 @@ shm::InFlight in_flight(const Breaker& breaker) noexcept {
 
 extern "C" {
 
-int cb_on_pre_config(apr_pool_t*, apr_pool_t*, apr_pool_t*) noexcept {
+int cb_on_pre_config(apr_pool_t* pconf, apr_pool_t*, apr_pool_t*) noexcept {
     runtime = Runtime{};
+    runtime.fallbacks = apr_array_make(pconf, 4, sizeof(NamedFallback));
     const char* const missing = resolve_proxy_api();
     if (missing == nullptr) {
         // Hooks of mod_proxy can only be joined now that it is loaded; httpd sorts all hooks again after this one.
@@ -198,7 +227,7 @@ int cb_on_check_config(apr_pool_t*, apr_pool_t*, apr_pool_t* ptemp, server_rec* 
             return HTTP_INTERNAL_SERVER_ERROR;
         }
     }
-    if (!report_contradictions(ptemp, s)) return HTTP_INTERNAL_SERVER_ERROR;
+    if (!report_wrong_fallbacks(ptemp, s) || !report_contradictions(ptemp, s)) return HTTP_INTERNAL_SERVER_ERROR;
     if (!is_second_reading()) warn_of_members_without(ptemp, s);
     return OK;
 }

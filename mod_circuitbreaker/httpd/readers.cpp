@@ -225,6 +225,21 @@ const char* read_probe_if(const Words& words, Settings& settings) noexcept {
     return read_expression(words, words.word[0], words.word[0], settings.probe_if);
 }
 
+const char* read_fallback(const Words& words, Settings& settings) noexcept {
+    settings.fallback = nullptr;
+    const char* const name = words.word[0];
+    if (is_word(name, "Off")) return nullptr;
+    constexpr std::size_t kPrefix = sizeof(BALANCER_PREFIX) - 1;
+    if (ap_cstr_casecmpn(name, BALANCER_PREFIX, kPrefix) != 0 || name[kPrefix] == '\0' ||
+        std::strchr(name + kPrefix, '/') != nullptr) {
+        return words.wrong(name, "the name of a balancer (\"balancer://spare\"), or Off");
+    }
+    char* const lower = apr_pstrdup(words.cmd->pool, name);
+    ap_str_tolower(lower);  // as mod_proxy keeps it
+    settings.fallback = lower;
+    return nullptr;
+}
+
 const char* read_probe_header(const Words& words, Settings& settings) noexcept {
     const char* const name = words.word[0];
     settings.probe_header = nullptr;
@@ -263,6 +278,7 @@ constinit const Reader kReaders[kDirectives] = {
     {read_settle, 1},
     {read_retry_after, 1},
     {read_max_concurrent, 1},
+    {nullptr, 1, read_fallback},
 };
 
 }  // namespace cb::httpd

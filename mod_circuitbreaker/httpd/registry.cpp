@@ -38,6 +38,7 @@ void fill(Breaker& breaker, apr_pool_t* p, const server_rec* server, std::uint64
     breaker.rules = settings.rules;
     breaker.probe_rules = settings.probe_rules;
     breaker.probe_if = settings.probe_if;
+    breaker.fallback = settings.fallback;
     breaker.probe_header = settings.probe_header;
     breaker.failing_statuses = failing_statuses(p, balancer);
     breaker.name = *worker.s->uds_path != '\0'

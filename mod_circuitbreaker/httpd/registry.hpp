@@ -23,6 +23,7 @@ struct Breaker {
     core::Rule failing_statuses;     // of the built-in verdicts
     const ap_expr_info_t* probe_if;  // nullptr: every request may be a probe
     const char* probe_header;        // nullptr: none
+    const char* fallback;            // nullptr: none
     const char* name;                // as mod_proxy shows it, with its socket path
     const char* balancer;            // "" for a worker without one
     const char* vhost;               // name:port of the server that defines it

@@ -11,6 +11,13 @@
 
 namespace cb::httpd {
 
+/// Where a CircuitBreakerFallback stands; whether there is such a balancer is known when all has been read.
+struct NamedFallback {
+    const server_rec* server;
+    const char* name;
+    const ap_directive_t* where;
+};
+
 struct Runtime {
     Registry* registry = nullptr;  // nullptr: no breaker is configured, everything is left to mod_proxy
     shm::Segment segment;
@@ -18,7 +25,8 @@ struct Runtime {
     std::uint32_t column = shm::kNoColumn;
     std::uint64_t epoch = 0;
     server_rec* server = nullptr;
-    bool has_fatal_for_requests = false;  // a rule in a <Location> or the like may trip at once
+    apr_array_header_t* fallbacks = nullptr;  // of NamedFallback
+    bool has_fatal_for_requests = false;      // a rule in a <Location> or the like may trip at once
 };
 
 extern Runtime runtime;

@@ -1,6 +1,7 @@
 #include "select.hpp"
 
 #include "call.hpp"
+#include "fallback.hpp"
 #include "mask.hpp"
 #include "probe_marks.hpp"
 #include "refuse.hpp"
@@ -43,12 +44,23 @@ int give_up(const RequestState& state, const Mask& mask) noexcept {
     return state.tried_count > 0 ? HTTP_SERVICE_UNAVAILABLE : refuse(state.r, mask);
 }
 
+/// Takes over members that were added at run time, as mod_proxy does, before the list is looked at.
+void sync(proxy_balancer* balancer, request_rec* r, proxy_server_conf* conf) noexcept {
+    if (balancer->s->wupdated <= balancer->wupdated) return;
+    if (PROXY_THREAD_LOCK(balancer) != APR_SUCCESS) return;
+    proxy.sync_balancer(balancer, r->server, conf);
+    PROXY_THREAD_UNLOCK(balancer);
+}
+
+int choose_in_fallback(RequestState& state, proxy_worker** worker, proxy_balancer** balancer, char** url) noexcept;
+
 /// Lets mod_proxy choose until a permit could be taken. Each round has one member less, so it ends.
 int choose(RequestState& state, Mask& mask, proxy_worker** worker, proxy_balancer** balancer, char** url) noexcept {
     for (;;) {
         if (mask.hides_all_usable()) {
             *worker = nullptr;
-            return give_up(state, mask);
+            if (!take_fallback_of_balancer(state, url)) return give_up(state, mask);
+            return choose_in_fallback(state, worker, balancer, url);
         }
         proxy_balancer view = *state.balancer;
         *balancer = mask.is_empty() ? state.balancer : mask.apply(view);
@@ -68,6 +80,12 @@ int choose(RequestState& state, Mask& mask, proxy_worker** worker, proxy_balance
         mask.hide(**worker, refusal);
         *url = apr_pstrdup(state.r->pool, state.balancer_url);
     }
+}
+
+int choose_in_fallback(RequestState& state, proxy_worker** worker, proxy_balancer** balancer, char** url) noexcept {
+    sync(state.balancer, state.r, state.conf);
+    Mask mask(state);
+    return choose(state, mask, worker, balancer, url);  // once: a fallback has none
 }
 
 bool names_balancer(const char* url) noexcept {
@@ -92,6 +110,9 @@ int admit_plain_worker(RequestState& state, proxy_worker** worker, proxy_balance
         count_refusal(*breaker, slot, refusal);
     }
     *worker = nullptr;
+    if (breaker->is_enforcing() && take_fallback_of_worker(state, *breaker, url)) {
+        return choose_in_fallback(state, worker, balancer, url);
+    }
     return refuse_member(state.r, *breaker, slot, refusal);
 }
 
@@ -103,19 +124,12 @@ bool has_breaker(const proxy_balancer& balancer) noexcept {
     return false;
 }
 
-/// Takes over members that were added at run time, as mod_proxy does, before the list is looked at.
-void sync(proxy_balancer* balancer, request_rec* r, proxy_server_conf* conf) noexcept {
-    if (balancer->s->wupdated <= balancer->wupdated) return;
-    if (PROXY_THREAD_LOCK(balancer) != APR_SUCCESS) return;
-    proxy.sync_balancer(balancer, r->server, conf);
-    PROXY_THREAD_UNLOCK(balancer);
-}
-
 extern "C" int on_pre_request(proxy_worker** worker, proxy_balancer** balancer, request_rec* r, proxy_server_conf* conf,
                               char** url) noexcept {
     if (runtime.registry == nullptr || r->proxyreq != PROXYREQ_REVERSE) return DECLINED;
     RequestState& state = *request_state(r, true);
     if (state.is_nested) return DECLINED;
+    state.is_fallback = false;
     close_call(state);  // Observe: mod_proxy comes again for its own failover
     state.conf = conf;
     proxy_balancer* chosen = *balancer;

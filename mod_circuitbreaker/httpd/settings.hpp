@@ -36,8 +36,9 @@ enum class Directive : std::uint8_t {
     settle,
     retry_after,
     max_concurrent,
+    fallback,
 };
-inline constexpr std::uint32_t kDirectives = 19;
+inline constexpr std::uint32_t kDirectives = 20;
 
 /// The names as they stand in httpd.conf, in the order of Directive.
 inline constexpr const char* kDirectiveNames[kDirectives] = {
@@ -60,6 +61,7 @@ inline constexpr const char* kDirectiveNames[kDirectives] = {
     "CircuitBreakerSettle",
     "CircuitBreakerRetryAfter",
     "CircuitBreakerMaxConcurrent",
+    "CircuitBreakerFallback",
 };
 
 struct Settings {
@@ -68,6 +70,7 @@ struct Settings {
     RuleList probe_rules;
     const ap_expr_info_t* probe_if = nullptr;  // nullptr: every request may be a probe
     const char* probe_header = nullptr;        // nullptr: Off
+    const char* fallback = nullptr;            // name of a balancer; nullptr: Off
     std::uint32_t set = 0;                     // bits: 1 << Directive
     const ap_directive_t* where[kDirectives] = {};
 

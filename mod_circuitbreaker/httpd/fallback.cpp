@@ -1,0 +1,64 @@
+#include "fallback.hpp"
+
+#include <cstring>
+
+#include "runtime.hpp"
+
+namespace cb::httpd {
+namespace {
+
+/// A <Location>'s word, or else that of the policy.
+const char* name_for(const request_rec* r, const char* of_policy) noexcept {
+    const DirConfig* const dir = dir_config(r->per_dir_config);
+    return dir != nullptr && dir->request.has(Directive::fallback) ? dir->request.fallback : of_policy;
+}
+
+/// What stands in `url` behind the balancer's or worker's name.
+const char* rest_of(const char* url, const char* name) noexcept {
+    const std::size_t length = std::strlen(name);
+    if (ap_cstr_casecmpn(url, name, length) == 0) return url + length;
+    const char* const host = std::strstr(url, "://");
+    const char* const path = host != nullptr ? std::strchr(host + 3, '/') : nullptr;
+    return path != nullptr ? path : "/";
+}
+
+/// A worker's URL is canonical already; that of a balancer is made so when its member is known (mod_proxy_balancer's
+/// pre_request), from a decoded path and r->args. nullptr if it can't be decoded.
+const char* before_canonical(const request_rec* r, const char* rest) noexcept {
+    if (apr_table_get(r->notes, "proxy-nocanon") != nullptr) return rest;
+    char* const path = apr_pstrmemdup(r->pool, rest, std::strcspn(rest, "?"));
+    return ap_unescape_url_keep2f(path, 0) == OK ? path : nullptr;
+}
+
+bool take(RequestState& state, const char* fallback, const char* rest, char** url) noexcept {
+    if (fallback == nullptr || rest == nullptr || state.is_fallback) return false;
+    proxy_balancer* const balancer = find_balancer(state.conf, fallback);
+    if (balancer == nullptr || balancer == state.balancer) return false;
+    *url = apr_pstrcat(state.r->pool, balancer->s->name, *rest == '/' || *rest == '\0' ? "" : "/", rest, nullptr);
+    state.balancer = balancer;
+    state.balancer_url = apr_pstrdup(state.r->pool, *url);
+    state.is_fallback = true;
+    state.tried = nullptr;  // members of the other balancer
+    state.tried_count = 0;
+    apr_table_setn(state.r->subprocess_env, "CIRCUIT_BREAKER_FALLBACK", balancer->s->name);
+    return true;
+}
+
+}  // namespace
+
+bool take_fallback_of_balancer(RequestState& state, char** url) noexcept {
+    const char* of_policy = nullptr;
+    for (int i = 0; i < state.balancer->workers->nelts && of_policy == nullptr; ++i) {
+        const proxy_worker* const worker = workers_of(*state.balancer)[i];
+        const Breaker* const breaker = worker != nullptr ? runtime.registry->find(*worker) : nullptr;
+        if (breaker != nullptr && breaker->is_enforcing()) of_policy = breaker->fallback;
+    }
+    return take(state, name_for(state.r, of_policy), rest_of(*url, state.balancer->s->name), url);
+}
+
+bool take_fallback_of_worker(RequestState& state, const Breaker& breaker, char** url) noexcept {
+    const char* const rest = before_canonical(state.r, rest_of(*url, breaker.key->name_ex));
+    return take(state, name_for(state.r, breaker.fallback), rest, url);
+}
+
+}  // namespace cb::httpd

@@ -1,0 +1,20 @@
+// CircuitBreakerFallback: another balancer for a request that every member was refused to.
+//
+// Purpose: DESIGN 5. The fallback's own breakers apply, and what it refuses is refused.
+// Thread safety: each request on its own thread.
+#ifndef CIRCUITBREAKER_HTTPD_FALLBACK_HPP
+#define CIRCUITBREAKER_HTTPD_FALLBACK_HPP
+
+#include "request.hpp"
+
+namespace cb::httpd {
+
+/// Turns the request to the fallback of the balancer it was for. False if it has none, or is there already.
+[[nodiscard]] bool take_fallback_of_balancer(RequestState& state, char** url) noexcept;
+
+/// The same for a worker without a balancer.
+[[nodiscard]] bool take_fallback_of_worker(RequestState& state, const Breaker& breaker, char** url) noexcept;
+
+}  // namespace cb::httpd
+
+#endif
