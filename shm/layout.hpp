@@ -46,7 +46,8 @@ struct alignas(kLine) Header {
     Atomic64 freed_epoch;    // slots not configured since this epoch may have been freed
     Atomic64 columns_used;   // highest column ever registered + 1: bound of every sum over cells
 };
-static_assert(sizeof(Header) == kLine && alignof(Header) == kLine);
+static_assert(sizeof(Header) == kLine);
+static_assert(alignof(Header) == kLine);
 
 /// A registered child: pid:22 | epoch:42; 0 is free.
 using ChildWord = Atomic64;
@@ -84,7 +85,8 @@ struct Identity {
 };
 static_assert(std::is_trivially_copyable_v<Identity>);
 
-struct alignas(kLine) Slot {
+// Grouped by who writes what, not by size.
+struct alignas(kLine) Slot {  // NOLINT(clang-analyzer-optin.performance.Padding)
     // What every request reads, in one line.
     Atomic64 word;        // the control word (core/word.hpp)
     Atomic64 shape;       // of the window (window.hpp); 0: not set yet

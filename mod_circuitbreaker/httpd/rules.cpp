@@ -119,14 +119,14 @@ const char* read_verdict_rule(const Words& words, RuleList& list) noexcept {
 }
 
 RuleList joined(apr_pool_t* p, RuleList inner, RuleList outer) noexcept {
-    const auto count = static_cast<apr_size_t>(inner.count + outer.count);
+    const int count = inner.count + outer.count;
     if (count == 0) return {};
-    auto** const all = static_cast<const VerdictRule**>(apr_palloc(p, count * sizeof(VerdictRule*)));
+    auto** const all = static_cast<const VerdictRule**>(apr_palloc(p, static_cast<apr_size_t>(count) * sizeof(void*)));
     for (int i = 0; i < inner.count; ++i)
         all[i] = inner.rule[i];
     for (int i = 0; i < outer.count; ++i)
         all[inner.count + i] = outer.rule[i];
-    return {all, static_cast<int>(count)};
+    return {all, count};
 }
 
 core::Rule failing_statuses(apr_pool_t* p, const proxy_balancer* balancer) noexcept {

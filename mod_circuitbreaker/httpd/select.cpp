@@ -10,8 +10,6 @@
 namespace cb::httpd {
 namespace {
 
-using core::Decision;
-
 /// Takes the permit for a call to `worker`. Refusal::none if it may be made (with or without a breaker).
 shm::Refusal take_permit(RequestState& state, proxy_worker& worker) noexcept {
     state.call = Call{};
@@ -33,8 +31,9 @@ shm::Refusal take_permit(RequestState& state, proxy_worker& worker) noexcept {
 void note_tried(RequestState& state, proxy_worker* worker) noexcept {
     if (state.tried == nullptr) {
         // Members may be added while we choose; there are never more than this.
-        const auto room = static_cast<apr_size_t>(state.balancer->max_workers + state.balancer->workers->nelts + 1);
-        state.tried = static_cast<proxy_worker**>(apr_palloc(state.r->pool, room * sizeof(proxy_worker*)));
+        const int room = state.balancer->max_workers + state.balancer->workers->nelts + 1;
+        state.tried = static_cast<proxy_worker**>(
+            apr_palloc(state.r->pool, static_cast<apr_size_t>(room) * sizeof(proxy_worker*)));
     }
     state.tried[state.tried_count++] = worker;
 }

@@ -101,11 +101,10 @@ TEST_P(Protocols, AConnectionThatIsResetAtOnceIsResetOrConnect) {
     backend().reset_connections();
     const std::string result = judged_of(WireReply::status(200));
     backend().reset_connections(false);
-    if (GetParam().parameters.starts_with("ping")) {
-        EXPECT_EQ(result, "Outcome-connect Verdict-failure");
-    } else {
-        EXPECT_EQ(result, "Outcome-reset Verdict-failure");
-    }
+    const bool may_be_reset = !GetParam().parameters.starts_with("ping");
+    EXPECT_TRUE(result == "Outcome-connect Verdict-failure" ||
+                (may_be_reset && result == "Outcome-reset Verdict-failure"))
+        << result;
 }
 
 TEST_P(Protocols, SilenceIsATimeoutWhateverTheMethod) {
