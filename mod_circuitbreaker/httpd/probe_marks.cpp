@@ -7,11 +7,13 @@ constexpr const char* kProbe = "CIRCUIT_BREAKER_PROBE";
 
 }  // namespace
 
-bool may_probe(request_rec* r, const Breaker& breaker) noexcept {
+bool may_probe(request_rec* r, const Breaker& breaker, const shm::Slot& slot) noexcept {
     const DirConfig* const dir = dir_config(r->per_dir_config);
     const ap_expr_info_t* const expr =
         dir != nullptr && dir->request.has(Directive::probe_if) ? dir->request.probe_if : breaker.probe_if;
     if (expr == nullptr) return true;
+    const core::State state = core::state_of(slot.word.load(std::memory_order_acquire));
+    if (state != core::State::open && state != core::State::half_open) return false;
     const char* error = nullptr;
     return ap_expr_exec(r, expr, &error) > 0;
 }

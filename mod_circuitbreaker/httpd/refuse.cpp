@@ -37,7 +37,7 @@ shm::Refusal refusal_of(request_rec* r, const Breaker& breaker, shm::Slot& slot)
     if (!breaker.is_enforcing()) return shm::Refusal::none;  // Observe: admit() asks, and counts what would have been
     const core::Decision decision = shm::peek(slot, breaker.policy, runtime.process);
     const bool is_refused =
-        decision == core::Decision::refuse || (decision == core::Decision::probe && !may_probe(r, breaker));
+        decision == core::Decision::refuse || (decision == core::Decision::probe && !may_probe(r, breaker, slot));
     if (!is_refused) return shm::Refusal::none;
     const shm::Refusal refusal = shm::refusal_in(core::state_of(slot.word.load(std::memory_order_relaxed)));
     count_refusal(breaker, slot, refusal);

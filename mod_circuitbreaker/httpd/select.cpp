@@ -17,8 +17,9 @@ shm::Refusal take_permit(RequestState& state, proxy_worker& worker) noexcept {
     Breaker* const breaker = runtime.registry->find(worker);
     if (breaker == nullptr) return shm::Refusal::none;
     shm::Slot& slot = *breaker->slot.load(std::memory_order_acquire);
-    const shm::Admission admission = shm::admit(slot, breaker->policy, runtime.process, in_flight(*breaker),
-                                                may_probe(state.r, *breaker), lease_span(state.r, *breaker, worker));
+    const shm::Admission admission =
+        shm::admit(slot, breaker->policy, runtime.process, in_flight(*breaker), may_probe(state.r, *breaker, slot),
+                   lease_span(state.r, *breaker, worker));
     if (admission.refusal != shm::Refusal::none) {
         if (breaker->is_enforcing()) return admission.refusal;
         count_refusal(*breaker, slot, admission.refusal);
