@@ -19,6 +19,8 @@ bool may_probe(request_rec* r, const Breaker& breaker, const shm::Slot& slot) no
 }
 
 void unmark_request(RequestState& state) noexcept {
+    if (!state.is_marked) return;
+    state.is_marked = false;
     if (state.probe_header != nullptr) apr_table_unset(state.r->headers_in, state.probe_header);
     state.probe_header = nullptr;
     apr_table_unset(state.r->subprocess_env, kProbe);
@@ -33,6 +35,7 @@ void mark_request(RequestState& state, const Breaker& breaker, const shm::Slot& 
     const bool has_header = breaker.probe_header != nullptr && breaker.is_enforcing();
     if (has_header) apr_table_unset(r->headers_in, breaker.probe_header);
     if (!is_probe) return;
+    state.is_marked = true;
     apr_table_setn(r->subprocess_env, kProbe, "1");
     apr_table_setn(r->notes, kProbe, "1");
     if (!has_header) return;

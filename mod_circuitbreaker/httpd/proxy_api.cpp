@@ -12,7 +12,7 @@ template <class Function>
 bool find(Function& function, const char* name) noexcept {
     // httpd loads every module with RTLD_GLOBAL (apr_dso_load), so the global scope has them.
     void* const symbol = dlsym(RTLD_DEFAULT, name);
-    static_assert(sizeof symbol == sizeof function);
+    static_assert(sizeof symbol == sizeof function);  // NOLINT(bugprone-sizeof-expression): pointers, both
     __builtin_memcpy(&function, &symbol, sizeof symbol);
     return symbol != nullptr;
 }

@@ -74,6 +74,7 @@ struct RequestState {
     proxy_worker** tried = nullptr;      // members that have had this request, or refused it when asked
     int tried_count = 0;
     const char* probe_header = nullptr;  // set in headers_in for this attempt
+    bool is_marked = false;              // as a probe
     bool is_fallback = false;            // the balancer is another one's fallback
     bool is_nested = false;              // we are running mod_proxy's own hook
     Call call;

@@ -34,6 +34,13 @@ void note_sent(Call& call, conn_rec* backend) noexcept {
     set_probe_timeout(call, backend);
 }
 
+bool has_data(const apr_bucket_brigade* bb) noexcept {
+    for (const apr_bucket* b = APR_BRIGADE_FIRST(bb); b != APR_BRIGADE_SENTINEL(bb); b = APR_BUCKET_NEXT(b)) {
+        if (b->length != 0) return true;
+    }
+    return false;
+}
+
 extern "C" apr_status_t on_backend_bytes(ap_filter_t* f, apr_bucket_brigade* bb, ap_input_mode_t mode,
                                          apr_read_type_e block, apr_off_t readbytes) noexcept {
     auto& state = *static_cast<RequestState*>(f->ctx);
@@ -50,12 +57,11 @@ extern "C" apr_status_t on_backend_bytes(ap_filter_t* f, apr_bucket_brigade* bb,
         if (!APR_STATUS_IS_EAGAIN(rv)) call.read_status = rv;
         return rv;
     }
-    apr_off_t length = 0;
-    apr_brigade_length(bb, 0, &length);
-    if (length == 0) {
+    if (!has_data(bb)) {
         if (block == APR_BLOCK_READ) call.read_status = APR_EOF;
         return rv;
     }
+    if (call.has_bytes && call.interim == Interim::none) return rv;  // the rest of the head
     restore_timeout(call);
     const int status = note_bytes(call, bb, now());
     if (status == HTTP_CONTINUE) mark(call, shm::Phase::not_sent);
@@ -78,11 +84,11 @@ void note_headers(RequestState& state) noexcept {
     call.has_headers = true;
     call.status = call.is_http ? atoi(from_backend) : state.r->status;
     call.headers_at = now();
-    const char* const length = apr_table_get(state.r->headers_out, "Content-Length");
-    if (!call.is_http && length != nullptr && !state.r->header_only && call.status != HTTP_NOT_MODIFIED) {
-        call.announced = apr_atoi64(length);
+    if (!call.is_http && !state.r->header_only && call.status != HTTP_NOT_MODIFIED) {
+        const char* const length = apr_table_get(state.r->headers_out, "Content-Length");
+        if (length != nullptr) call.announced = apr_atoi64(length);
     }
-    call.retry_after = retry_after_of(state.r);
+    if (call.breaker->policy.open_time.retry_after) call.retry_after = retry_after_of(state.r);
     note_headers_for_rules(state);
     core::Verdict verdict = judge(state, core::status_outcome(call.status), false).verdict;
     if (is_slow(call) && verdict != core::Verdict::fatal) verdict = core::Verdict::failure;
@@ -161,11 +167,12 @@ ap_filter_t* add_response_filter(RequestState& state) noexcept {
 }
 
 void note_begin(RequestState& state) noexcept {
+    if (state.call.permit.kind != shm::PermitKind::probe || state.call.is_http) return;
     const apr_table_t* const fields = state.r->headers_in;
     const char* const length = apr_table_get(fields, "Content-Length");
     const bool has_body =
         apr_table_get(fields, "Transfer-Encoding") != nullptr || (length != nullptr && strcmp(length, "0") != 0);
-    if (!state.call.is_http && !has_body) mark(state.call, shm::Phase::sent);
+    if (!has_body) mark(state.call, shm::Phase::sent);
 }
 
 bool is_slow(const Call& call) noexcept {
