@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "judge.hpp"
+#include "probe_marks.hpp"
 #include "retry_after.hpp"
 #include "runtime.hpp"
 #include "select.hpp"
@@ -108,6 +109,7 @@ extern "C" int on_request_status(int* status, request_rec* r) noexcept {
     if (state != nullptr && state->call.breaker != nullptr && !state->call.is_finished) {
         finish_call(*state, outcome_of(state->call, r, *status));
     }
+    if (state != nullptr) unmark_header(*state);
     return DECLINED;
 }
 

@@ -5,6 +5,22 @@ namespace {
 
 constexpr const char* kProbe = "CIRCUIT_BREAKER_PROBE";
 
+/// What the client's `Connection` names, mod_proxy takes out of the request: not our mark.
+void keep_from_connection(request_rec* r, const char* name) noexcept {
+    const char* list = apr_table_get(r->headers_in, "Connection");
+    if (list == nullptr || ap_find_list_item(r->pool, list, name) == 0) return;
+    const char* others = nullptr;
+    while (const char* const item = ap_get_list_item(r->pool, &list)) {
+        if (ap_cstr_casecmp(item, name) == 0) continue;
+        others = others != nullptr ? apr_pstrcat(r->pool, others, ", ", item, nullptr) : item;
+    }
+    if (others != nullptr) {
+        apr_table_setn(r->headers_in, "Connection", others);
+    } else {
+        apr_table_unset(r->headers_in, "Connection");
+    }
+}
+
 }  // namespace
 
 bool may_probe(request_rec* r, const Breaker& breaker, const shm::Slot& slot) noexcept {
@@ -18,11 +34,15 @@ bool may_probe(request_rec* r, const Breaker& breaker, const shm::Slot& slot) no
     return ap_expr_exec(r, expr, &error) > 0;
 }
 
+void unmark_header(RequestState& state) noexcept {
+    if (state.probe_header != nullptr) apr_table_unset(state.r->headers_in, state.probe_header);
+    state.probe_header = nullptr;
+}
+
 void unmark_request(RequestState& state) noexcept {
     if (!state.is_marked) return;
     state.is_marked = false;
-    if (state.probe_header != nullptr) apr_table_unset(state.r->headers_in, state.probe_header);
-    state.probe_header = nullptr;
+    unmark_header(state);
     apr_table_unset(state.r->subprocess_env, kProbe);
     apr_table_unset(state.r->notes, kProbe);
 }
@@ -39,6 +59,7 @@ void mark_request(RequestState& state, const Breaker& breaker, const shm::Slot& 
     apr_table_setn(r->subprocess_env, kProbe, "1");
     apr_table_setn(r->notes, kProbe, "1");
     if (!has_header) return;
+    keep_from_connection(r, breaker.probe_header);
     apr_table_setn(r->headers_in, breaker.probe_header, "1");
     state.probe_header = breaker.probe_header;
 }

@@ -16,6 +16,8 @@ namespace cb::httpd {
 
 /// Takes the marks of an earlier attempt away.
 void unmark_request(RequestState& state) noexcept;
+/// Only the header: an ErrorDocument's own request has the same headers, and may go to anybody.
+void unmark_header(RequestState& state) noexcept;
 
 /// Marks the request for the backend, logs and conditions. A client's own header of the probe header's name goes.
 void mark_request(RequestState& state, const Breaker& breaker, const shm::Slot& slot, bool is_probe) noexcept;

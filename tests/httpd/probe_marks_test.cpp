@@ -88,6 +88,37 @@ TEST_P(ProbeMarks, AProbeIsMarkedAndNoOtherRequestWhateverTheClientSends) {
     EXPECT_NE(line.find("probe=1 "), std::string::npos) << line;
 }
 
+TEST_P(ProbeMarks, AClientCannotHaveTheMarkTakenOutByConnection) {
+    const std::string name = "X-Circuit-Probe";
+    Httpd httpd(site(std::string(quick_policy) + "CircuitBreakerProbeHeader " + name + "\n", plain_worker(app_)));
+    httpd.start();
+    for (const char* connection : {"x-circuit-probe", "X-Circuit-Probe, X-Other, X-CIRCUIT-PROBE"}) {
+        trip(httpd, app_);
+        const RequestOptions listed{.headers = {{"Connection", connection}, {"X-Other", "hop by hop"}}};
+        EXPECT_EQ(get(httpd.url("/app/probe"), listed).status, 200);
+        EXPECT_EQ(app_.last_request()->headers.get(name), "1") << connection;
+        EXPECT_EQ(app_.last_request()->headers.has("X-Other"), std::string(connection).find(',') == std::string::npos);
+    }
+}
+
+TEST_P(ProbeMarks, TheErrorPageOfAProbeIsNoProbe) {
+    Backend pages("pages");
+    const std::string name = "X-Circuit-Probe";
+    Httpd httpd(site(std::string(quick_policy) + "CircuitBreakerProbeHeader " + name + "\n",
+                     plain_worker(app_) + "ProxyPass /pages " + pages.member() + "\n<Proxy \"" + pages.member() +
+                         "\">\n    CircuitBreaker Off\n</Proxy>\n<Location /app/probe>\n    ProxyErrorOverride On\n"
+                         "    ErrorDocument 502 /pages/sorry\n</Location>\n"));
+    httpd.start();
+    trip(httpd, app_);
+    pages.forget();
+    app_.answer(Reply::status(502));
+    EXPECT_EQ(get(httpd.url("/app/probe")).backend(), "pages");
+    EXPECT_EQ(app_.last_request()->headers.get(name), "1");
+    ASSERT_TRUE(pages.last_request().has_value());
+    EXPECT_FALSE(pages.last_request()->headers.has(name));
+    EXPECT_NE(access_line(httpd, "/app/probe").find("probe=1 "), std::string::npos);
+}
+
 TEST_P(ProbeMarks, ARequestThatGoesOnFromAProbeIsNoProbeAnyMore) {
     Backend good("good");
     const std::string name = "X-Circuit-Probe";
