@@ -76,9 +76,18 @@ const json_t* value_at(std::string_view pointer, const json_t* root) noexcept {
     return value;
 }
 
+/// A number too large for an integer (an id of 64 bits without sign) must not hide the rest of the body: all are taken
+/// for reals then.
+json_t* parsed(std::string_view text, std::size_t flags) noexcept {
+    json_error_t error;
+    json_t* const value = json_loadb(text.data(), text.size(), flags, &error);
+    if (value != nullptr || json_error_code(&error) != json_error_numeric_overflow) return value;
+    return json_loadb(text.data(), text.size(), flags | JSON_DECODE_INT_AS_REAL, nullptr);
+}
+
 /// Equal, not close: the operator writes what the backend sends ("7", "7.0" and "7e0" are one number).
 bool is_number(const json_t* value, std::string_view text) noexcept {
-    json_t* const wanted = json_loadb(text.data(), text.size(), JSON_DECODE_ANY, nullptr);
+    json_t* const wanted = parsed(text, JSON_DECODE_ANY);
     bool is_equal = false;
     if (json_is_integer(wanted) && json_is_integer(value)) {
         is_equal = json_integer_value(wanted) == json_integer_value(value);
@@ -137,7 +146,8 @@ const char* parse_json_condition(std::string_view text, JsonCondition& condition
 }
 
 bool holds(const JsonCondition& condition, std::string_view body) noexcept {
-    json_t* const root = json_loadb(body.data(), body.size(), JSON_DECODE_ANY | JSON_ALLOW_NUL, nullptr);
+    if (body.empty()) return false;
+    json_t* const root = parsed(body, JSON_DECODE_ANY | JSON_ALLOW_NUL);
     if (root == nullptr) return false;
     bool is_found = false;
     if (const json_t* const value = value_at(condition.pointer, root)) {

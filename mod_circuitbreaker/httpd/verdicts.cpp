@@ -85,6 +85,14 @@ bool is_compressed(const request_rec* r) noexcept {
     return encoding != nullptr && *encoding != '\0' && ap_cstr_casecmp(encoding, "identity") != 0;
 }
 
+/// Does the response bring the page, all of it? That none came with a HEAD, or the part that a Range asked for, is the
+/// client's doing.
+bool has_page(const RequestState& state) noexcept {
+    const int status = state.call.status;
+    return !state.r->header_only && status != HTTP_NO_CONTENT && status != HTTP_PARTIAL_CONTENT &&
+           status != HTTP_NOT_MODIFIED;
+}
+
 /// False if memory for it would be more than the limit.
 bool make_room(Sample& sample, apr_pool_t* p, std::uint32_t limit) noexcept {
     if (sample.size < sample.capacity) return true;
@@ -116,7 +124,7 @@ void note_headers_for_rules(RequestState& state) noexcept {
         return false;
     });
     const request_rec* const r = state.r;
-    state.call.sample.is_wanted = is_interested && is_textual(r->content_type) && !is_compressed(r);
+    state.call.sample.is_wanted = is_interested && has_page(state) && is_textual(r->content_type) && !is_compressed(r);
     if (!has_expr) return;
     // Filters further on change the headers; a rule means the backend's.
     auto* const results = static_cast<bool*>(apr_palloc(r->pool, static_cast<apr_size_t>(count) * sizeof(bool)));
@@ -165,6 +173,9 @@ void note_end_for_rules(RequestState& state, int rv) noexcept {
 Judgement judge(const RequestState& state, core::Outcome outcome, bool with_body) noexcept {
     const Call& call = state.call;
     const VerdictRule* found = nullptr;
+    // ProxyErrorOverride has put 200 in its place, for the error page.
+    const int own_status = state.r->status;
+    if (core::is_status(outcome)) state.r->status = static_cast<int>(outcome);
     for_each_rule(state, [&](const VerdictRule& rule, int number) noexcept {
         if (!core::matches(rule.codes, outcome)) return false;
         if (needs_body(rule) && !(with_body && body_matches(call.sample, rule))) return false;
@@ -172,6 +183,7 @@ Judgement judge(const RequestState& state, core::Outcome outcome, bool with_body
         found = &rule;
         return true;
     });
+    state.r->status = own_status;
     if (found != nullptr) return {found->codes.verdict, found};
     return {core::builtin_verdict(outcome, call.breaker->failing_statuses), nullptr};
 }

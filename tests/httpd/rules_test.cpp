@@ -189,6 +189,8 @@ TEST_P(Rules, LookIntoJsonBodies) {
         << "chunk borders in the middle of a token";
     EXPECT_EQ(verdict(json(R"({"error_code": 7})").until_close()), "failure:json=/error_code");
     EXPECT_EQ(verdict(json(R"({"error_code": 7}})")), "success") << "broken";
+    EXPECT_EQ(verdict(json(R"({"id": 18446744073709551615, "error_code": 7})")), "failure:json=/error_code")
+        << "a number that is too large hides nothing";
     EXPECT_EQ(verdict(json("")), "success");
     EXPECT_EQ(verdict(json(R"({"error_code": 7})", "application/octet-stream")), "success") << "binary";
     EXPECT_EQ(verdict(json(R"({"error_code": 7})").header("Content-Encoding", "gzip")), "success") << "so it says";
@@ -201,6 +203,36 @@ TEST_P(Rules, LookIntoJsonBodies) {
     EXPECT_EQ(BreakerPage(httpd).member(app_).at("State"), "closed");
     EXPECT_EQ(verdict(json(R"({"fatal": true})").header("X-Sure", "yes")), "fatal:json=/fatal");
     EXPECT_EQ(BreakerPage(httpd).member(app_).at("State"), "open");
+}
+
+TEST_P(Rules, LookAtNoBodyThatTheClientDidNotAskFor) {
+    Httpd httpd(site(std::string(counting_policy) + "CircuitBreakerVerdict failure \"body=/^(?!fine)/\"\n",
+                     plain_worker(app_)));
+    httpd.start();
+    const auto failures = [&](const RequestOptions& options, const Reply& reply) {
+        app_.answer(reply);
+        (void)get(httpd.url("/app/x"), options);
+        return BreakerPage(httpd).member(app_).number("Verdict-failure");
+    };
+    EXPECT_EQ(failures({.method = "HEAD"}, json("fine", "text/html")), 0U);
+    EXPECT_EQ(failures({}, Reply::status(304).header("Content-Type", "text/html")), 0U);
+    EXPECT_EQ(failures({}, Reply::status(204).header("Content-Type", "text/html")), 0U);
+    EXPECT_EQ(
+        failures({.headers = {{"Range", "bytes=1-3"}}},
+                 Reply::status(206, "ine").header("Content-Type", "text/html").header("Content-Range", "bytes 1-3/4")),
+        0U);
+    EXPECT_EQ(failures({}, json("ine", "text/html")), 1U);
+}
+
+TEST_P(Rules, SeeTheStatusInExpressionsUnderProxyErrorOverrideToo) {
+    Httpd httpd(site(std::string(counting_policy) +
+                         "CircuitBreakerVerdict tolerate 503 \"expr=%{REQUEST_STATUS} == '503'\"\n"
+                         "ProxyErrorOverride On\nErrorDocument 503 \"sorry\"\n",
+                     plain_worker(app_)));
+    httpd.start();
+    app_.answer(Reply::status(503));
+    EXPECT_EQ(verdict_of(httpd, "/app/x"), "tolerate:expr=%{REQUEST_STATUS} == '503'");
+    EXPECT_EQ(last().body, "sorry") << "and the error page is found";
 }
 
 TEST_P(Rules, LookIntoTextBodiesUpToTheLimit) {
