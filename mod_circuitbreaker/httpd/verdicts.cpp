@@ -128,8 +128,13 @@ void note_headers_for_rules(RequestState& state) noexcept {
     if (!has_expr) return;
     // Filters further on change the headers; a rule means the backend's.
     auto* const results = static_cast<bool*>(apr_palloc(r->pool, static_cast<apr_size_t>(count) * sizeof(bool)));
+    const core::Outcome answer = core::status_outcome(state.call.status);
     for_each_rule(state, [&](const VerdictRule& rule, int number) noexcept {
-        results[number] = is_true(state.r, rule);
+        // All that a call can still end as.
+        const bool may_match = core::matches(rule.codes, answer) ||
+                               core::matches(rule.codes, core::Outcome::truncated) ||
+                               core::matches(rule.codes, core::Outcome::client);
+        results[number] = may_match && is_true(state.r, rule);
         return false;
     });
     state.call.expressions = results;
