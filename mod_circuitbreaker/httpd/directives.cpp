@@ -31,6 +31,7 @@ const char* on_directive(cmd_parms* cmd, void* mconfig, int argc, char* const ar
             apr_psprintf(cmd->pool, "\"%s\" is one word too many, at most %d belong here", argv[most], most));
     }
     Settings* settings = &server_settings(cmd->server);
+    bool is_for_request = false;
     if (cmd->path != nullptr) {
         const char* const section = section_of(cmd);
         const bool is_proxy = section != nullptr && (is_word(section, "<Proxy") || is_word(section, "<ProxyMatch"));
@@ -40,13 +41,14 @@ const char* on_directive(cmd_parms* cmd, void* mconfig, int argc, char* const ar
         }
         auto* dir = static_cast<DirConfig*>(mconfig);
         settings = is_proxy ? &dir->section : &dir->request;
+        is_for_request = !is_proxy;
     }
     const Reader& reader = kReaders[index];
     const char* const error =
         reader.read_more != nullptr ? reader.read_more(words, *settings) : reader.read(words, settings->policy);
     if (error != nullptr) return error;
     // Which member it will meet is not known before the request (core::contradiction).
-    if (settings != &server_settings(cmd->server) && has_fatal(settings->rules)) runtime.has_fatal_for_requests = true;
+    if (is_for_request && has_fatal(settings->rules)) runtime.has_fatal_for_requests = true;
     if (directive == Directive::fallback && settings->fallback != nullptr) {
         APR_ARRAY_PUSH(runtime.fallbacks, NamedFallback) = {cmd->server, settings->fallback, cmd->directive};
     }

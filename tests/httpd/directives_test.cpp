@@ -227,6 +227,8 @@ TEST(Contradiction, OfNothingThatCouldTripIsRefused) {
     check.expect_refused("CircuitBreakerVerdict failure 500\n" + on, {"CircuitBreakerVerdict fatal"},
                          "CircuitBreakerFailureRate Off");
     check.expect_accepted(on + "CircuitBreakerVerdict fatal 503");
+    check.expect_refused("<Proxy http://127.0.0.1:9002>\n    CircuitBreakerVerdict fatal 503\n</Proxy>\n" + on,
+                         {"http://127.0.0.1:9001"}, "CircuitBreakerFailureRate Off");
     check.expect_accepted(on + "<Location /x>\n    CircuitBreakerVerdict fatal 503\n</Location>");
     check.expect_accepted("CircuitBreaker Off\n" + nothing);
 }
