@@ -147,7 +147,6 @@ void begin_call(RequestState& state, Breaker& breaker, shm::Slot& slot, proxy_wo
     state.call.worker = &worker;
     state.call.error_time = worker.s->error_time;
     state.call.permit = permit;
-    state.call.is_probe = permit.kind == shm::PermitKind::probe;
     state.call.started = now();
 }
 

@@ -9,8 +9,8 @@ namespace {
 
 /// A <Location>'s word, or else that of the policy.
 const char* name_for(const request_rec* r, const char* of_policy) noexcept {
-    const DirConfig* const dir = dir_config(r->per_dir_config);
-    return dir != nullptr && dir->request.has(Directive::fallback) ? dir->request.fallback : of_policy;
+    const Settings* const said = said_for_request(r, Directive::fallback);
+    return said != nullptr ? said->fallback : of_policy;
 }
 
 /// What stands in `url` behind the balancer's or worker's name.
@@ -32,7 +32,7 @@ const char* before_canonical(const request_rec* r, const char* rest) noexcept {
 
 bool take(RequestState& state, const char* fallback, const char* rest, char** url) noexcept {
     if (fallback == nullptr || rest == nullptr || state.is_fallback) return false;
-    proxy_balancer* const balancer = find_balancer(state.conf, fallback);
+    proxy_balancer* const balancer = proxy.get_balancer(state.r->pool, state.conf, fallback, 0);
     if (balancer == nullptr || balancer == state.balancer) return false;
     *url = apr_pstrcat(state.r->pool, balancer->s->name, *rest == '/' || *rest == '\0' ? "" : "/", rest, nullptr);
     state.balancer = balancer;

@@ -65,7 +65,7 @@ bool report_contradictions(apr_pool_t* ptemp, server_rec* main_server) noexcept 
 bool report_wrong_fallbacks(apr_pool_t* ptemp, server_rec* main_server) noexcept {
     for (int i = 0; i < runtime.fallbacks->nelts; ++i) {
         const NamedFallback& fallback = APR_ARRAY_IDX(runtime.fallbacks, i, const NamedFallback);
-        if (find_balancer(proxy_conf(fallback.server), fallback.name) != nullptr) continue;
+        if (proxy.get_balancer(ptemp, proxy_conf(fallback.server), fallback.name, 0) != nullptr) continue;
         ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_ERR, 0, fallback.server,
                      "mod_circuitbreaker: %s line %d: %s %s: there is no such balancer. Name one that this server has, "
                      "with <Proxy \"%s\"> and its BalancerMembers",

@@ -24,9 +24,8 @@ void keep_from_connection(request_rec* r, const char* name) noexcept {
 }  // namespace
 
 bool may_probe(request_rec* r, const Breaker& breaker, const shm::Slot& slot) noexcept {
-    const DirConfig* const dir = dir_config(r->per_dir_config);
-    const ap_expr_info_t* const expr =
-        dir != nullptr && dir->request.has(Directive::probe_if) ? dir->request.probe_if : breaker.probe_if;
+    const Settings* const said = said_for_request(r, Directive::probe_if);
+    const ap_expr_info_t* const expr = said != nullptr ? said->probe_if : breaker.probe_if;
     if (expr == nullptr) return true;
     const core::State state = core::state_of(slot.word.load(std::memory_order_acquire));
     if (state != core::State::open && state != core::State::half_open) return false;
@@ -66,7 +65,7 @@ void mark_request(RequestState& state, const Breaker& breaker, const shm::Slot& 
 
 void set_probe_timeout(Call& call, conn_rec* backend) noexcept {
     const core::Millis timeout = call.breaker->policy.probe_timeout;
-    if (!call.is_probe || !call.is_http || timeout == 0 || !call.breaker->is_enforcing()) return;
+    if (!call.is_probe() || !call.is_http || timeout == 0 || !call.breaker->is_enforcing()) return;
     apr_socket_t* const socket = ap_get_conn_socket(backend);
     if (socket == nullptr || apr_socket_timeout_get(socket, &call.own_timeout) != APR_SUCCESS) return;
     if (apr_socket_timeout_set(socket, static_cast<apr_interval_time_t>(timeout) * 1000) == APR_SUCCESS) {

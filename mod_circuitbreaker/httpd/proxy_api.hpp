@@ -38,15 +38,6 @@ extern ProxyApi proxy;
     return reinterpret_cast<proxy_worker**>(balancer.workers->elts);
 }
 
-/// The balancer so named of that server; nullptr if there is none.
-[[nodiscard]] inline proxy_balancer* find_balancer(const proxy_server_conf* conf, const char* name) noexcept {
-    auto* const balancers = reinterpret_cast<proxy_balancer*>(conf->balancers->elts);
-    for (int i = 0; i < conf->balancers->nelts; ++i) {
-        if (ap_cstr_casecmp(balancers[i].s->name, name) == 0) return &balancers[i];
-    }
-    return nullptr;
-}
-
 }  // namespace cb::httpd
 
 #endif

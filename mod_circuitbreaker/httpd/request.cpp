@@ -17,8 +17,8 @@ RequestState* request_state(request_rec* r, bool is_wanted) noexcept {
 }
 
 core::Millis settle_time(const request_rec* r, const Breaker& breaker) noexcept {
-    const DirConfig* const dir = dir_config(r->per_dir_config);
-    return dir != nullptr && dir->request.has(Directive::settle) ? dir->request.policy.settle : breaker.policy.settle;
+    const Settings* const said = said_for_request(r, Directive::settle);
+    return said != nullptr ? said->policy.settle : breaker.policy.settle;
 }
 
 core::Millis member_timeout(const request_rec* r, const proxy_worker& worker) noexcept {
@@ -30,9 +30,8 @@ core::Millis member_timeout(const request_rec* r, const proxy_worker& worker) no
 }
 
 bool wants_retry_after(const request_rec* r, const Breaker& breaker) noexcept {
-    const DirConfig* const dir = dir_config(r->per_dir_config);
-    return dir != nullptr && dir->request.has(Directive::retry_after) ? dir->request.policy.retry_after
-                                                                      : breaker.policy.retry_after;
+    const Settings* const said = said_for_request(r, Directive::retry_after);
+    return said != nullptr ? said->policy.retry_after : breaker.policy.retry_after;
 }
 
 }  // namespace cb::httpd

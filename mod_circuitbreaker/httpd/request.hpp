@@ -49,9 +49,8 @@ struct Call {
     apr_off_t announced = -1;                  // Content-Length, where mod_proxy doesn't see to it
     apr_off_t passed = 0;                      // bytes of the body
     conn_rec* new_connection = nullptr;        // to the backend, made for this call
-    bool is_probe = false;
-    bool is_http = false;         // create_req tells "sent", the backend filter "bytes came"
-    bool has_connection = false;  // HTTP: one of the pool is ours, new or kept; it is connected next
+    bool is_http = false;                      // create_req tells "sent", the backend filter "bytes came"
+    bool has_connection = false;               // HTTP: one of the pool is ours, new or kept; it is connected next
     bool is_new_connection = false;
     bool is_tunnel = false;  // mod_proxy_wstunnel's own: passes bytes, whatever they say
     bool is_sent = false;
@@ -64,6 +63,9 @@ struct Call {
     bool is_finished = false;    // verdict given, permit back
     bool is_settled = false;     // it was given by the headers, while the response went on
     bool is_break_counted = false;
+
+    /// While its permit is out.
+    [[nodiscard]] bool is_probe() const noexcept { return permit.kind == shm::PermitKind::probe; }
 };
 
 struct RequestState {

@@ -52,7 +52,7 @@ void sync(proxy_balancer* balancer, request_rec* r, proxy_server_conf* conf) noe
     PROXY_THREAD_UNLOCK(balancer);
 }
 
-int choose_in_fallback(RequestState& state, proxy_worker** worker, proxy_balancer** balancer, char** url) noexcept;
+int choose_anew(RequestState& state, proxy_worker** worker, proxy_balancer** balancer, char** url) noexcept;
 
 /// Lets mod_proxy choose until a permit could be taken. Each round has one member less, so it ends.
 int choose(RequestState& state, Mask& mask, proxy_worker** worker, proxy_balancer** balancer, char** url) noexcept {
@@ -60,7 +60,7 @@ int choose(RequestState& state, Mask& mask, proxy_worker** worker, proxy_balance
         if (mask.hides_all_usable()) {
             *worker = nullptr;
             if (!take_fallback_of_balancer(state, url)) return give_up(state, mask);
-            return choose_in_fallback(state, worker, balancer, url);
+            return choose_anew(state, worker, balancer, url);  // once: a fallback has none
         }
         proxy_balancer view = *state.balancer;
         *balancer = mask.is_empty() ? state.balancer : mask.apply(view);
@@ -82,10 +82,11 @@ int choose(RequestState& state, Mask& mask, proxy_worker** worker, proxy_balance
     }
 }
 
-int choose_in_fallback(RequestState& state, proxy_worker** worker, proxy_balancer** balancer, char** url) noexcept {
+/// Among the members of state.balancer, as they are now.
+int choose_anew(RequestState& state, proxy_worker** worker, proxy_balancer** balancer, char** url) noexcept {
     sync(state.balancer, state.r, state.conf);
     Mask mask(state);
-    return choose(state, mask, worker, balancer, url);  // once: a fallback has none
+    return choose(state, mask, worker, balancer, url);
 }
 
 bool names_balancer(const char* url) noexcept {
@@ -111,7 +112,7 @@ int admit_plain_worker(RequestState& state, proxy_worker** worker, proxy_balance
     }
     *worker = nullptr;
     if (breaker->is_enforcing() && take_fallback_of_worker(state, *breaker, url)) {
-        return choose_in_fallback(state, worker, balancer, url);
+        return choose_anew(state, worker, balancer, url);
     }
     return refuse_member(state.r, *breaker, slot, refusal);
 }
@@ -155,9 +156,7 @@ int choose_another(RequestState& state, proxy_worker& failed, proxy_worker** wor
     note_tried(state, &failed);
     *url = apr_pstrdup(state.r->pool, state.balancer_url);
     proxy_balancer* balancer = state.balancer;
-    sync(balancer, state.r, state.conf);
-    Mask mask(state);
-    return choose(state, mask, worker, &balancer, url);
+    return choose_anew(state, worker, &balancer, url);
 }
 
 void register_select_hook() noexcept {

@@ -101,6 +101,12 @@ struct DirConfig {
     return static_cast<DirConfig*>(ap_get_module_config(section, &circuitbreaker_module));
 }
 
+/// What <Location>, <Directory>, <Files> or <If> say of that directive for this request; nullptr if they say nothing.
+[[nodiscard]] inline const Settings* said_for_request(const request_rec* r, Directive directive) noexcept {
+    const DirConfig* const dir = dir_config(r->per_dir_config);
+    return dir != nullptr && dir->request.has(directive) ? &dir->request : nullptr;
+}
+
 extern "C" {
 void* cb_create_server_config(apr_pool_t* p, server_rec* s) noexcept;
 void* cb_merge_server_config(apr_pool_t* p, void* base, void* over) noexcept;

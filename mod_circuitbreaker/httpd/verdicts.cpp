@@ -13,7 +13,7 @@ template <class Visit>
 void for_each_rule(const RequestState& state, Visit visit) noexcept {
     const Breaker& breaker = *state.call.breaker;
     const DirConfig* const dir = dir_config(state.r->per_dir_config);
-    const bool is_probe = state.call.is_probe;
+    const bool is_probe = state.call.is_probe();
     const RuleList lists[] = {
         is_probe && dir != nullptr ? dir->request.probe_rules : RuleList{},
         is_probe ? breaker.probe_rules : RuleList{},
@@ -58,9 +58,8 @@ bool needs_body(const VerdictRule& rule) noexcept {
 }
 
 std::uint32_t body_limit(const RequestState& state) noexcept {
-    const DirConfig* const dir = dir_config(state.r->per_dir_config);
-    return dir != nullptr && dir->request.has(Directive::body_limit) ? dir->request.policy.body_limit
-                                                                     : state.call.breaker->policy.body_limit;
+    const Settings* const said = said_for_request(state.r, Directive::body_limit);
+    return said != nullptr ? said->policy.body_limit : state.call.breaker->policy.body_limit;
 }
 
 bool ends_with(const char* text, std::size_t length, const char* end) noexcept {
@@ -145,10 +144,6 @@ void note_body_for_rules(RequestState& state, apr_bucket_brigade* bb) noexcept {
     if (!sample.is_wanted || sample.is_whole || sample.is_over) return;
     const std::uint32_t limit = body_limit(state);
     for (apr_bucket* b = APR_BRIGADE_FIRST(bb); b != APR_BRIGADE_SENTINEL(bb); b = APR_BUCKET_NEXT(b)) {
-        if (APR_BUCKET_IS_EOS(b)) {
-            sample.is_whole = !state.call.is_broken_off;
-            return;
-        }
         if (APR_BUCKET_IS_METADATA(b)) continue;
         const char* data = nullptr;
         apr_size_t length = 0;

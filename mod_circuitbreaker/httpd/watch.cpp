@@ -20,7 +20,7 @@ core::Millis now() noexcept {
 
 /// Notes how far a probe has come. Not after its deadline, whose rule goes by what was known then (CASES 4).
 void mark(Call& call, shm::Phase phase, core::Millis due = 0) noexcept {
-    if (call.permit.kind != shm::PermitKind::probe || shm::Lease::of(call.permit.lease).is_past(now())) return;
+    if (!call.is_probe() || shm::Lease::of(call.permit.lease).is_past(now())) return;
     shm::mark(*call.slot, call.permit, phase, due);
 }
 
@@ -123,8 +123,8 @@ extern "C" apr_status_t on_response(ap_filter_t* f, apr_bucket_brigade* bb) noex
         call.is_broken_off = call.is_broken_off || (is_end && call.passed < call.announced);
         is_end = is_end || (call.announced >= 0 && call.passed >= call.announced);
         note_body_for_rules(state, bb);
-        if (is_end) note_end_for_rules(state, OK);
         if (is_end) {
+            note_end_for_rules(state, OK);
             finish_call(state, call.is_broken_off ? core::Outcome::truncated : core::status_outcome(call.status));
         } else if (has_settled(state)) {
             finish_call(state, core::status_outcome(call.status));
@@ -167,7 +167,7 @@ ap_filter_t* add_response_filter(RequestState& state) noexcept {
 }
 
 void note_begin(RequestState& state) noexcept {
-    if (state.call.permit.kind != shm::PermitKind::probe || state.call.is_http) return;
+    if (!state.call.is_probe() || state.call.is_http) return;
     const apr_table_t* const fields = state.r->headers_in;
     const char* const length = apr_table_get(fields, "Content-Length");
     const bool has_body =

@@ -6,12 +6,6 @@ namespace {
 
 class Limits : public TrafficTest {
   protected:
-    [[nodiscard]] static HttpdOptions crowded(const std::string& policy, const std::string& proxied) {
-        HttpdOptions options = site(policy, proxied);
-        options.children = GetParam() == Mpm::prefork ? 13 : 4;
-        options.threads = 16;
-        return options;
-    }
     Backend app_{"app"};
 };
 INSTANTIATE_TEST_SUITE_P(Mpms, Limits, each_mpm, mpm_name);

@@ -16,16 +16,7 @@ std::string probes(const std::string& line) {
     return quick_policy + ("CircuitBreakerProbes " + line + "\n");
 }
 
-class Probe : public TrafficTest {
-  protected:
-    /// Four children, and room for fifty clients at once.
-    [[nodiscard]] static HttpdOptions crowded(const std::string& policy, const std::string& proxied) {
-        HttpdOptions options = site(policy, proxied);
-        options.children = GetParam() == Mpm::prefork ? 13 : 4;
-        options.threads = 16;
-        return options;
-    }
-};
+class Probe : public TrafficTest {};
 INSTANTIATE_TEST_SUITE_P(Mpms, Probe, each_mpm, mpm_name);
 
 TEST_P(Probe, FiftyClientsAtTheEndOfTheOpenTimeGetNoMoreThanTheRoundLetsIn) {

@@ -15,9 +15,6 @@ class ProtocolBreaker : public testing::TestWithParam<Protocol> {
     static std::uint64_t number(const Httpd& httpd, const WireBackend& backend, const std::string& key) {
         return BreakerPage(httpd).member(backend.member()).number(key);
     }
-    static bool wait_for_end_of_open_time(const Httpd& httpd, const WireBackend& backend) {
-        return wait_until([&] { return number(httpd, backend, "Next-probe-ms") == 0; }, patience, "the open time");
-    }
 };
 INSTANTIATE_TEST_SUITE_P(All, ProtocolBreaker, testing::ValuesIn(protocols()), protocol_name);
 
@@ -31,7 +28,7 @@ TEST_P(ProtocolBreaker, TripsRefusesProbesAndRecovers) {
     EXPECT_EQ(statuses(3, httpd.url("/app/x")), "503 503 503");
     EXPECT_EQ(state(), "open");
     app->accept_again();
-    ASSERT_TRUE(wait_for_end_of_open_time(httpd, *app));
+    ASSERT_TRUE(wait_for_end_of_open_time(httpd, app->member()));
     app->answer(WireReply::nothing(Ending::reset));
     EXPECT_NE(get(httpd.url("/app/x")).status, 200);
     EXPECT_EQ(state(), "open") << "a failed probe";
@@ -41,7 +38,7 @@ TEST_P(ProtocolBreaker, TripsRefusesProbesAndRecovers) {
     EXPECT_EQ(app->requests(), is_asked_again() ? 2U : 1U) << "the probe alone";
 
     app->answer(WireReply::status(200));
-    ASSERT_TRUE(wait_for_end_of_open_time(httpd, *app));
+    ASSERT_TRUE(wait_for_end_of_open_time(httpd, app->member()));
     EXPECT_EQ(get(httpd.url("/app/x")).backend(), "app");
     EXPECT_EQ(state(), "closed");
     EXPECT_EQ(statuses(3, httpd.url("/app/x")), "200 200 200");
@@ -60,7 +57,7 @@ TEST_P(ProtocolBreaker, AProbeThatIsNeverAnsweredIsLostAtTheEndOfItsLease) {
     httpd.start();
     app->answer(WireReply::status(503));
     EXPECT_EQ(statuses(3, httpd.url("/app/x")), "503 503 503");
-    ASSERT_TRUE(wait_for_end_of_open_time(httpd, *app));
+    ASSERT_TRUE(wait_for_end_of_open_time(httpd, app->member()));
     app->answer(WireReply::nothing(Ending::silence));
     auto probe = get_later(httpd.url("/app/x"));
     ASSERT_TRUE(app->wait_for_hanging(1));

@@ -49,9 +49,9 @@ std::size_t transitions(const Httpd& httpd, const std::string& from, const std::
     return httpd.error_lines_with(": " + from + " -> " + to + ":").size();
 }
 
-bool wait_for_end_of_open_time(const Httpd& httpd, const Backend& backend) {
-    return wait_until([&] { return BreakerPage(httpd).member(backend).number("Next-probe-ms") == 0; }, patience,
-                      "the open time of " + backend.name() + " to be over");
+bool wait_for_end_of_open_time(const Httpd& httpd, const std::string& member) {
+    return wait_until([&] { return BreakerPage(httpd).member(member).number("Next-probe-ms") == 0; }, patience,
+                      "the open time of " + member + " to be over");
 }
 
 bool wait_for_counter(const Httpd& httpd, const Backend& backend, const std::string& key, std::uint64_t value) {

@@ -61,7 +61,10 @@ inline constexpr const char* counting_policy =
 [[nodiscard]] std::size_t transitions(const Httpd& httpd, const std::string& from, const std::string& to);
 
 /// The time until the breaker of that backend may be probed has run out, by the status page.
-[[nodiscard]] bool wait_for_end_of_open_time(const Httpd& httpd, const Backend& backend);
+[[nodiscard]] bool wait_for_end_of_open_time(const Httpd& httpd, const std::string& member);
+[[nodiscard]] inline bool wait_for_end_of_open_time(const Httpd& httpd, const Backend& backend) {
+    return wait_for_end_of_open_time(httpd, backend.member());
+}
 
 /// The counter on the status page has reached that value.
 [[nodiscard]] bool wait_for_counter(const Httpd& httpd, const Backend& backend, const std::string& key,
@@ -128,6 +131,13 @@ class TrafficTest : public testing::TestWithParam<Mpm> {
   protected:
     [[nodiscard]] static HttpdOptions site(const std::string& policy, const std::string& proxied) {
         return test::site(GetParam(), policy, proxied);
+    }
+    /// Four children, and room for fifty clients at once.
+    [[nodiscard]] static HttpdOptions crowded(const std::string& policy, const std::string& proxied) {
+        HttpdOptions options = site(policy, proxied);
+        options.children = GetParam() == Mpm::prefork ? 13 : 4;
+        options.threads = 16;
+        return options;
     }
 };
 
