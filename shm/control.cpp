@@ -1,5 +1,6 @@
 #include "control.hpp"
 
+#include "history.hpp"
 #include "step.hpp"
 #include "window.hpp"
 
@@ -21,6 +22,7 @@ void note_change(Slot& slot, std::uint64_t before_bits, const core::Step& step, 
         const auto from = static_cast<std::size_t>(before.state);
         if (now > since) slot.totals.state_ms[from].fetch_add(now - since, std::memory_order_relaxed);
         slot.totals.transition[from][static_cast<std::size_t>(after.state)].fetch_add(1, std::memory_order_relaxed);
+        note_history(slot, {now, after.state, after.level, step.reason});
         shm::step("change.won");
         if (process.observer != nullptr) {
             const std::uint32_t consecutive = before.consecutive + (event.kind == core::EventKind::result ? 1 : 0);

@@ -27,7 +27,7 @@ static_assert(sizeof(Atomic64) == 8 && sizeof(Atomic32) == 4);
 
 inline constexpr std::size_t kLine = 64;
 inline constexpr std::uint64_t kMagic = 0x63627265616B6572U;  // "cbreaker"
-inline constexpr std::uint32_t kLayoutVersion = 1;
+inline constexpr std::uint32_t kLayoutVersion = 2;
 inline constexpr std::uint32_t kLeases = 16;
 inline constexpr std::uint32_t kWindowWords = 257;
 inline constexpr std::uint32_t kPidBits = 22;  // Linux: PID_MAX_LIMIT is 2^22
@@ -45,8 +45,10 @@ struct alignas(kLine) Header {
     Atomic64 epoch;          // restarts of this server; children are forked in one of them
     Atomic64 freed_epoch;    // slots not configured since this epoch may have been freed
     Atomic64 columns_used;   // highest column ever registered + 1: bound of every sum over cells
+    Atomic64 token[2];       // of the status page's forms; 0: not drawn yet
+    Atomic64 events_lost;    // lines that the event log did not take
 };
-static_assert(sizeof(Header) == kLine);
+static_assert(sizeof(Header) == 2 * kLine);
 static_assert(alignof(Header) == kLine);
 
 /// A registered child: pid:22 | epoch:42; 0 is free.
@@ -74,6 +76,26 @@ struct Totals {
     Atomic64 state_ms[core::kStates];  // of completed stays; the present one is now - since
 };
 
+/// Upper bounds of a histogram's buckets, ms; a last bucket holds what took longer.
+inline constexpr std::uint32_t kLatencyBounds[] = {5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000};
+inline constexpr std::uint32_t kLatencyBuckets = sizeof kLatencyBounds / sizeof *kLatencyBounds + 1;
+
+struct Histogram {
+    Atomic64 bucket[kLatencyBuckets];  // each call in one
+    Atomic64 sum_ms;
+};
+
+/// One failing call (recorder.hpp).
+struct RecordedCall {
+    static constexpr std::size_t kPathWords = 12;
+    Atomic64 number;            // number + 1:56 | method:8; 0: none, or just being written
+    Atomic64 what;              // time:36 | outcome:10 | latency:18, ms
+    Atomic64 path[kPathWords];  // its first bytes; empty unless CircuitBreakerRecordPath is On
+};
+inline constexpr std::uint32_t kRecordedCalls = 16;
+inline constexpr std::uint32_t kHistory = 64;
+inline constexpr std::uint32_t kRetryBuckets = 16;
+
 struct Identity {
     static constexpr std::size_t kBalancer = 96;  // PROXY_BALANCER_MAX_NAME_SIZE
     static constexpr std::size_t kName = 384;     // PROXY_WORKER_EXT_NAME_SIZE
@@ -99,7 +121,16 @@ struct alignas(kLine) Slot {  // NOLINT(clang-analyzer-optin.performance.Padding
     Atomic64 lease[kLeases];
     alignas(kLine) Atomic64 window[kWindowWords];
     alignas(kLine) Totals totals;
-    Atomic64 epoch;                    // last epoch in which somebody bound this slot
+    Atomic64 epoch;                   // last epoch in which somebody bound this slot
+    Atomic64 probe_rate;              // adaptive probing: what earlier probes came to
+    Atomic64 flapping;                // generation + 1 in which flapping was reported; 0: not since it was well
+    Atomic64 retries[kRetryBuckets];  // failover: time:32 | count:32 of a bucket
+    Atomic64 history_head;            // changes of state so far
+    Atomic64 history[kHistory];       // the last of them (history.hpp)
+    Histogram call_duration;          // of calls that are no probes
+    Histogram probe_duration;
+    Atomic64 recorded;  // failing calls so far
+    RecordedCall recorder[kRecordedCalls];
     alignas(kLine) Identity identity;  // immutable while the directory says ready
 };
 inline constexpr std::uint64_t kOwnsIgnoreErrors = 1;  // the member's `+I` was set by us

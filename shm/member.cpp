@@ -1,6 +1,7 @@
 #include "member.hpp"
 
 #include "control.hpp"
+#include "recorder.hpp"
 #include "step.hpp"
 #include "window.hpp"
 
@@ -49,6 +50,10 @@ void count(Slot& slot, const Ending& ending) noexcept {
         totals.outcome_class[code - static_cast<std::uint32_t>(core::Outcome::connect)].fetch_add(1, kRelaxed);
     }
     if (ending.slow) totals.slow.fetch_add(1, kRelaxed);
+}
+
+bool is_failing(const Ending& ending) noexcept {
+    return ending.slow || (ending.verdict != Verdict::success && ending.verdict != Verdict::ignore);
 }
 
 /// The result of an ordinary call: write the window, then weigh (DESIGN 2).
@@ -160,6 +165,12 @@ Admission admit(Slot& slot, const Policy& policy, const Process& process, InFlig
 void finish(Slot& slot, const Policy& policy, const Process& process, Permit& permit, const Ending& ending,
             Peers peers) noexcept {
     count(slot, ending);
+    const bool is_probe = permit.kind == PermitKind::probe;
+    if (ending.is_timed) note_duration(is_probe ? slot.probe_duration : slot.call_duration, ending.latency);
+    // Before the verdict is weighed: the event of a trip shows the calls that led to it.
+    if (is_failing(ending)) {
+        note_failed_call(slot, process.clock.now(), ending.outcome, ending.latency, ending.method, ending.path);
+    }
     if (permit.kind == PermitKind::probe) {
         settle_probe(slot, policy, process, permit, ending);
     } else if (permit.kind == PermitKind::call) {

@@ -102,6 +102,10 @@ struct Ending {
     core::Verdict verdict = core::Verdict::ignore;
     bool slow = false;
     core::Millis least_open_time = 0;
+    bool is_timed = false;       // `latency` is a measurement of the member's speed
+    core::Millis latency = 0;    // what the flight recorder keeps of a failing call:
+    std::uint8_t method = 0;     // httpd's method number
+    const char* path = nullptr;  // nullptr: not kept
 };
 
 /// Gives the permit back with the call's outcome and weighs the evidence. A permit of kind none is one call that was

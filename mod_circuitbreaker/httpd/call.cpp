@@ -134,7 +134,10 @@ void finish_call(RequestState& state, core::Outcome outcome) noexcept {
     if (policy.open_time.retry_after && core::is_status(outcome)) {
         ending.least_open_time = call.has_headers ? call.retry_after : retry_after_of(state.r);
     }
-    ending.slow = is_timed(outcome) && is_slow(call);
+    ending.is_timed = is_timed(outcome);
+    ending.slow = ending.is_timed && is_slow(call);
+    ending.latency = latency_of(call, now());
+    ending.method = static_cast<std::uint8_t>(state.r->method_number);
     apr_table_setn(state.r->subprocess_env, "CIRCUIT_BREAKER_VERDICT", verdict_text(state.r->pool, judgement, outcome));
     shm::finish(*call.slot, policy, runtime.process, call.permit, ending, peers_of(state));
 }

@@ -1,0 +1,32 @@
+#include "history.hpp"
+
+namespace cb::shm {
+namespace {
+
+constexpr auto kRelaxed = std::memory_order_relaxed;  // an entry is one word; people read them
+constexpr std::uint64_t kTimeMask = (1ULL << 36U) - 1;
+
+}  // namespace
+
+void note_history(Slot& slot, const HistoryEntry& entry) noexcept {
+    const std::uint64_t number = slot.history_head.fetch_add(1, kRelaxed) + 1;
+    const std::uint64_t bits = (entry.at & kTimeMask) << 28U | static_cast<std::uint64_t>(entry.to) << 25U |
+                               (std::uint64_t{entry.level} & 31U) << 20U |
+                               (static_cast<std::uint64_t>(entry.reason) & 15U) << 16U | (number & 0xFFFFU);
+    slot.history[(number - 1) % kHistory].store(bits, kRelaxed);
+}
+
+std::uint32_t read_history(const Slot& slot, HistoryEntry (&entries)[kHistory]) noexcept {
+    const std::uint64_t last = slot.history_head.load(kRelaxed);
+    std::uint32_t count = 0;
+    for (std::uint64_t number = last > kHistory ? last - kHistory + 1 : 1; number <= last; ++number) {
+        const std::uint64_t bits = slot.history[(number - 1) % kHistory].load(kRelaxed);
+        if ((bits & 0xFFFFU) != (number & 0xFFFFU)) continue;  // not written yet, or overwritten meanwhile
+        entries[count++] = {bits >> 28U, static_cast<core::State>(bits >> 25U & 7U),
+                            static_cast<std::uint32_t>(bits >> 20U & 31U),
+                            static_cast<core::Reason>(bits >> 16U & 15U)};
+    }
+    return count;
+}
+
+}  // namespace cb::shm

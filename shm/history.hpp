@@ -1,0 +1,30 @@
+// The last changes of state of one member.
+//
+// Purpose: the strip of states on the status page, and flapping.
+// Thread safety: any number of threads and processes, lock-free. Entries are for people: one that a killed child was
+// just making is missing.
+// Invariants: entries come newest last; kHistory of them at most.
+#ifndef CIRCUITBREAKER_SHM_HISTORY_HPP
+#define CIRCUITBREAKER_SHM_HISTORY_HPP
+
+#include "core/breaker.hpp"
+#include "layout.hpp"
+
+namespace cb::shm {
+
+/// time:36 | state:3 | level:5 | reason:4 | number:16, of a change that ended in `state`.
+struct HistoryEntry {
+    core::Millis at = 0;  // on the segment's clock
+    core::State to = core::State::closed;
+    std::uint32_t level = 0;
+    core::Reason reason = core::Reason::none;
+};
+
+void note_history(Slot& slot, const HistoryEntry& entry) noexcept;
+
+/// Copies the entries, oldest first; returns their number.
+std::uint32_t read_history(const Slot& slot, HistoryEntry (&entries)[kHistory]) noexcept;
+
+}  // namespace cb::shm
+
+#endif

@@ -1,0 +1,66 @@
+#include "recorder.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace cb::shm {
+namespace {
+
+constexpr auto kRelaxed = std::memory_order_relaxed;
+constexpr std::uint64_t kTimeMask = (1ULL << 36U) - 1;
+constexpr core::Millis kMaxLatency = (1ULL << 18U) - 1;
+
+}  // namespace
+
+void note_failed_call(Slot& slot, core::Millis at, core::Outcome outcome, core::Millis latency, std::uint8_t method,
+                      const char* path) noexcept {
+    const std::uint64_t number = slot.recorded.fetch_add(1, kRelaxed) + 1;
+    RecordedCall& entry = slot.recorder[(number - 1) % kRecordedCalls];
+    // A sequence lock: readers take the rest only between two equal, non-zero numbers. The fence keeps the stores below
+    // after the zero, release keeps them before the number.
+    entry.number.store(0, kRelaxed);
+    std::atomic_thread_fence(std::memory_order_release);
+    entry.what.store(
+        (at & kTimeMask) << 28U | static_cast<std::uint64_t>(outcome) << 18U | std::min(latency, kMaxLatency),
+        kRelaxed);
+    std::uint64_t text[RecordedCall::kPathWords] = {};
+    if (path != nullptr) std::memcpy(text, path, strnlen(path, sizeof text));
+    for (std::size_t i = 0; i < RecordedCall::kPathWords; ++i)
+        entry.path[i].store(text[i], kRelaxed);
+    entry.number.store(number << 8U | method, std::memory_order_release);
+}
+
+std::uint32_t read_failed_calls(const Slot& slot, FailedCall (&calls)[kRecordedCalls]) noexcept {
+    const std::uint64_t last = slot.recorded.load(kRelaxed);
+    std::uint32_t count = 0;
+    for (std::uint64_t number = last > kRecordedCalls ? last - kRecordedCalls + 1 : 1; number <= last; ++number) {
+        const RecordedCall& entry = slot.recorder[(number - 1) % kRecordedCalls];
+        const std::uint64_t before = entry.number.load(std::memory_order_acquire);
+        if (before >> 8U != number) continue;  // just being written, or overwritten meanwhile
+        FailedCall& call = calls[count];
+        const std::uint64_t what = entry.what.load(kRelaxed);
+        std::uint64_t text[RecordedCall::kPathWords];
+        for (std::size_t i = 0; i < RecordedCall::kPathWords; ++i)
+            text[i] = entry.path[i].load(kRelaxed);
+        std::atomic_thread_fence(std::memory_order_acquire);  // the loads above come before the second look
+        if (entry.number.load(kRelaxed) != before) continue;
+        call.at = what >> 28U;
+        call.outcome = static_cast<core::Outcome>(what >> 18U & 1023U);
+        call.latency = what & kMaxLatency;
+        call.method = static_cast<std::uint8_t>(before & 0xFFU);
+        std::memcpy(call.path, text, sizeof text);
+        call.path[FailedCall::kPath - 1] = '\0';
+        ++count;
+    }
+    return count;
+}
+
+void note_duration(Histogram& histogram, core::Millis duration) noexcept {
+    std::uint32_t bucket = 0;
+    while (bucket < kLatencyBuckets - 1 && duration > kLatencyBounds[bucket])
+        ++bucket;
+    histogram.bucket[bucket].fetch_add(1, kRelaxed);
+    histogram.sum_ms.fetch_add(duration, kRelaxed);
+}
+
+}  // namespace cb::shm

@@ -1,0 +1,35 @@
+// The flight recorder: a member's last failing calls, and how long its calls took.
+//
+// Purpose: what an operator wants to see of a trip (DESIGN 8), and histograms for the metrics.
+// Thread safety: any number of threads and processes, lock-free. An entry that a killed child was just writing is
+// missing; while more than kRecordedCalls calls fail at the same instant, one may carry the path of another.
+// Invariants: entries come newest last; a histogram counts each call once.
+#ifndef CIRCUITBREAKER_SHM_RECORDER_HPP
+#define CIRCUITBREAKER_SHM_RECORDER_HPP
+
+#include "core/policy.hpp"
+#include "layout.hpp"
+
+namespace cb::shm {
+
+struct FailedCall {
+    static constexpr std::size_t kPath = RecordedCall::kPathWords * sizeof(std::uint64_t) + 1;
+    core::Millis at = 0;  // when it ended, on the segment's clock
+    core::Outcome outcome = core::Outcome::none;
+    core::Millis latency = 0;  // at most 262 s are kept
+    std::uint8_t method = 0;   // httpd's method number
+    char path[kPath] = {};     // as much of it as there is room for
+};
+
+/// `path` may be nullptr.
+void note_failed_call(Slot& slot, core::Millis at, core::Outcome outcome, core::Millis latency, std::uint8_t method,
+                      const char* path) noexcept;
+
+/// Copies the entries, oldest first; returns their number.
+std::uint32_t read_failed_calls(const Slot& slot, FailedCall (&calls)[kRecordedCalls]) noexcept;
+
+void note_duration(Histogram& histogram, core::Millis duration) noexcept;
+
+}  // namespace cb::shm
+
+#endif
