@@ -68,6 +68,8 @@ INSTANTIATE_TEST_SUITE_P(
         Usage{"ProbeHeader", "CircuitBreakerProbeHeader", "X-Probe", "X-Probe X-Other", "header field", false},
         Usage{"MaxConcurrent", "CircuitBreakerMaxConcurrent", "50", "50 60", "from 1 to 1000000", false},
         Usage{"Fallback", "CircuitBreakerFallback", "off", "Off Off", "name of a balancer", true},
+        Usage{"Failover", "CircuitBreakerFailover", "All tries=3", "All budget=5 tries=2 timeout=1s x",
+              "Off, Probes or All", true},
         Usage{"BodyLimit", "CircuitBreakerBodyLimit", "4096", "1 2", "from 1 to 1048576", true},
         Usage{"Settle", "CircuitBreakerSettle", "5s", "5s 6s", "from 0s to 24h", true},
         Usage{"RetryAfter", "CircuitBreakerRetryAfter", "Off", "On Off", "On or Off", true}),
