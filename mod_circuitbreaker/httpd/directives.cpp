@@ -11,7 +11,7 @@ namespace {
 bool is_for_requests(Directive directive) noexcept {
     return directive == Directive::verdict || directive == Directive::probe_verdict ||
            directive == Directive::probe_if || directive == Directive::body_limit || directive == Directive::settle ||
-           directive == Directive::retry_after || directive == Directive::fallback;
+           directive == Directive::retry_after || directive == Directive::fallback || directive == Directive::failover;
 }
 
 /// Name of the innermost section that the directive stands in ("<proxy"), or nullptr at server level.
