@@ -81,7 +81,7 @@ constinit const command_rec kDirectiveTable[] = {
     entry(Directive::open_time, kServerProxy,
           "BASE [max=DURATION] [factor=NUMBER] [jitter=PERCENT] [retry-after=On|Off]"),
     entry(Directive::max_open, kServerProxy, "largest percentage of a balancer's members to be out at once"),
-    entry(Directive::probes, kServerProxy, "N [concurrent=N] [tolerate=N] [successes=N]"),
+    entry(Directive::probes, kServerProxy, "N [concurrent=N] [tolerate=N] [successes=N] [max=N]"),
     entry(Directive::probe_timeout, kServerProxy, "time that a probe's response may take to begin, or Off"),
     entry(Directive::probe_if, kEverywhere, "an expression: only such requests may be probes"),
     entry(Directive::probe_header, kServerProxy, "name of a header field sent with probes, or Off"),

@@ -127,8 +127,8 @@ const char* read_probes(const Words& words, Policy& policy) noexcept {
     if (!parse_number(words.word[0], 1, core::kMaxProbes, probes.round)) {
         return words.wrong(words.word[0], "a number of probes from 1 to 63");
     }
-    // What is not said follows from the number of probes.
-    probes.concurrent = probes.round < core::kMaxConcurrent ? probes.round : core::kMaxConcurrent;
+    // What is not said follows from the number of probes; a concurrent of 0 stands for that.
+    probes.concurrent = 0;
     probes.tolerate = 0;
     probes.successes = probes.round;
     probes.max = probes.round;
@@ -146,13 +146,25 @@ const char* read_probes(const Words& words, Policy& policy) noexcept {
             if (!parse_number(successes, 1, core::kMaxProbes, probes.successes)) {
                 return words.wrong(word, "successes=N from 1 to 63");
             }
+        } else if (const char* max = value_of(word, "max")) {
+            if (!parse_number(max, 1, core::kMaxProbes, probes.max)) {
+                return words.wrong(word, "max=N from 1 to 63");
+            }
         } else {
-            return words.wrong(word, "concurrent=N, tolerate=N or successes=N");
+            return words.wrong(word, "concurrent=N, tolerate=N, successes=N or max=N");
         }
     }
-    if (probes.concurrent > probes.round) {
+    if (probes.max < probes.round) {
+        return words.contradiction(apr_psprintf(words.cmd->pool,
+                                                "max=%u is less than the %u probes of a round, write max=%u or more",
+                                                probes.max, probes.round, probes.round));
+    }
+    if (probes.concurrent == 0) {
+        probes.concurrent = probes.max < core::kMaxConcurrent ? probes.max : core::kMaxConcurrent;
+    }
+    if (probes.concurrent > probes.max) {
         return words.contradiction(apr_psprintf(words.cmd->pool, "concurrent=%u is more than the %u probes of a round",
-                                                probes.concurrent, probes.round));
+                                                probes.concurrent, probes.max));
     }
     if (probes.successes > probes.round) {
         return words.contradiction(apr_psprintf(
@@ -298,7 +310,7 @@ constinit const Reader kReaders[kDirectives] = {
     {read_slow_call, 2},
     {read_open_time, 5},
     {read_max_open, 1},
-    {read_probes, 4},
+    {read_probes, 5},
     {read_probe_timeout, 1},
     {nullptr, 1, read_probe_if},
     {nullptr, 1, read_probe_header},

@@ -55,7 +55,7 @@ INSTANTIATE_TEST_SUITE_P(
         Usage{"OpenTime", "CircuitBreakerOpenTime", "10s max=1min", "1s max=2s factor=2 jitter=0 retry-after=On x",
               "from 100ms to 24h", false},
         Usage{"MaxOpen", "CircuitBreakerMaxOpen", "50%", "50 60", "from 1 to 100", false},
-        Usage{"Probes", "CircuitBreakerProbes", "5 tolerate=1", "5 concurrent=1 tolerate=1 successes=1 x",
+        Usage{"Probes", "CircuitBreakerProbes", "5 tolerate=1", "5 concurrent=1 tolerate=1 successes=1 max=5 x",
               "from 1 to 63", false},
         Usage{"RampUp", "CircuitBreakerRampUp", "60s from=5", "60s from=5 to=50", "from 100ms to 24h", false},
         Usage{"Verdict", "CircuitBreakerVerdict", "failure 500", "failure" + words(62) + " last", "success, failure",

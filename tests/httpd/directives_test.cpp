@@ -120,6 +120,11 @@ INSTANTIATE_TEST_SUITE_P(
                     "63 ",
                     {"successes=", "successes=0", "successes=64", "successes=all"},
                     "from 1 to 63"},
+        WrongValues{"ProbesMax",
+                    "CircuitBreakerProbes",
+                    "3 ",
+                    {"max=", "max=0", "max=64", "max=-1", "max=Off", "max=6x"},
+                    "from 1 to 63"},
         WrongValues{"ProbesKey", "CircuitBreakerProbes", "3 ", {"5", "parallel=2", "concurrent"}, "concurrent=N"},
         WrongValues{"RampUp", "CircuitBreakerRampUp", "", {"99ms", "0s", "25h", "60", "On"}, "from 100ms to 24h"},
         WrongValues{"RampUpFrom",
@@ -192,7 +197,7 @@ TEST(RightValue, OfEveryDirectivePassesToTheEndsOfItsRange) {
          "30s jitter=5 factor=1.5 max=1min", "10min"},  // above the default max: then it is its own
         {"CircuitBreakerMaxOpen ", "1", "100%", "34"},
         {"CircuitBreakerProbes ", "1", "63", "63 concurrent=16 tolerate=15 successes=63", "17 concurrent=1",
-         "3 successes=1 tolerate=0"},
+         "3 successes=1 tolerate=0", "3 max=3", "3 concurrent=12 tolerate=1 successes=2 max=12", "1 max=63"},
         {"CircuitBreakerRampUp ", "100ms", "24h from=100", "60s from=0%", "Off"},
         {"CircuitBreakerVerdict ", "failure 500-599", "FATAL 503 connect", "tolerate 404 timeout",
          "ignore local client stale", "success json=/a:1", "failure body=/x/i", "failure \"expr=resp('X') == 'y'\"",
@@ -220,6 +225,12 @@ TEST(Contradiction, WithinADirectiveIsRefusedWhereItStands) {
     ConfigCheck check(members);
     check.expect_refused("CircuitBreakerProbes 3 concurrent=4", {"CircuitBreakerProbes:", "concurrent=4", "3 probes"});
     check.expect_refused("CircuitBreakerProbes 3 successes=4", {"CircuitBreakerProbes:", "successes=4", "3 probes"});
+    check.expect_refused("CircuitBreakerProbes 3 max=2",
+                         {"CircuitBreakerProbes:", "max=2", "3 probes", "write max=3 or more"});
+    check.expect_refused("CircuitBreakerProbes 3 max=6 concurrent=7",
+                         {"CircuitBreakerProbes:", "concurrent=7", "6 probes"});
+    check.expect_refused("CircuitBreakerProbes 3 successes=4 max=6",
+                         {"CircuitBreakerProbes:", "successes=4", "3 probes"});
     check.expect_refused("CircuitBreakerOpenTime 30s max=29999ms",
                          {"CircuitBreakerOpenTime:", "max=29999ms", "30s", "write max=30s or more"});
 }
