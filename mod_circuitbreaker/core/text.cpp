@@ -103,13 +103,13 @@ std::size_t JsonWriter::escaped(std::string_view text, std::size_t most) noexcep
 }
 
 void JsonWriter::string(std::string_view text, std::size_t most) noexcept {
-    string(text, {}, most);
+    string(std::span(&text, 1), most);
 }
 
-void JsonWriter::string(std::string_view first, std::string_view second, std::size_t most) noexcept {
+void JsonWriter::string(std::span<const std::string_view> parts, std::size_t most) noexcept {
     raw("\"");
-    const std::size_t used = escaped(first, most);
-    escaped(second, most - used);
+    for (const std::string_view part : parts)
+        most -= escaped(part, most);
     raw("\"");
 }
 

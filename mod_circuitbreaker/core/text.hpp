@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace cb::core {
@@ -29,8 +30,8 @@ class JsonWriter {
     void number(std::uint64_t value) noexcept;
     /// Quoted and escaped; at most `most` bytes of it between the quotes.
     void string(std::string_view text, std::size_t most = kNoLimit) noexcept;
-    /// One string of two parts; `most` is for both.
-    void string(std::string_view first, std::string_view second, std::size_t most) noexcept;
+    /// One string of several parts; `most` is for all of them.
+    void string(std::span<const std::string_view> parts, std::size_t most) noexcept;
 
     [[nodiscard]] std::size_t length() const noexcept { return length_; }
     /// Something did not fit, and from there on everything was left out.

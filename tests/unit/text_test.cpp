@@ -86,10 +86,11 @@ TEST(JsonText, NothingIsWrittenBehindTheEndAndTheCutIsKnown) {
     }
 }
 
-TEST(JsonText, OneStringOfTwoParts) {
+TEST(JsonText, OneStringOfSeveralParts) {
     char buffer[64];
     JsonWriter json(buffer, sizeof buffer);
-    json.string("unix:/s|", "http://h", 12);
+    const std::string_view parts[] = {"unix:", "/s|", "http://h"};
+    json.string(parts, 12);
     EXPECT_EQ(std::string(buffer, json.length()), "\"unix:/s|http\"");
 }
 
