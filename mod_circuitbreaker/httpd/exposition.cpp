@@ -60,6 +60,17 @@ int thousandths(std::string_view text) noexcept {
     return value < 1000 ? value : 1000;
 }
 
+/// Seconds as the clients of either format spell them: 0.005, 2.5, and 1 or 1.0.
+void write_bound(char (&text)[40], std::uint32_t ms, bool is_open_metrics) noexcept {
+    if (ms % 1000 == 0) {
+        apr_snprintf(text, sizeof text, "%u%s", ms / 1000, is_open_metrics ? ".0" : "");
+        return;
+    }
+    apr_snprintf(text, sizeof text, "%u.%03u", ms / 1000, ms % 1000);
+    for (std::size_t last = strlen(text) - 1; text[last] == '0'; --last)
+        text[last] = '\0';
+}
+
 }  // namespace
 
 bool wants_open_metrics(const char* accept) noexcept {
@@ -176,13 +187,7 @@ void Exposition::put(const shm::Histogram& histogram) noexcept {
         count += histogram.bucket[i].load(kRelaxed);
         char bound[40] = "+Inf";
         if (i < shm::kLatencyBuckets - 1) {
-            const std::uint32_t ms = shm::kLatencyBounds[i];
-            // As the clients of either format spell them: 0.005, 0.25, 1 or 1.0.
-            if (ms % 1000 == 0) {
-                apr_snprintf(bound, sizeof bound, "%u%s", ms / 1000, is_open_metrics_ ? ".0" : "");
-            } else {
-                apr_snprintf(bound, sizeof bound, "%g", static_cast<double>(ms) / 1000.0);
-            }
+            write_bound(bound, shm::kLatencyBounds[i], is_open_metrics_);
         }
         sample("_bucket", Number::count(count), {{"le", bound}});
     }

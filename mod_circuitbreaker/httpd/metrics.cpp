@@ -242,7 +242,7 @@ void put_all(Exposition& out) noexcept {
 
 extern "C" int cb_on_metrics(request_rec* r) noexcept {
     if (r->handler == nullptr || strcmp(r->handler, "circuitbreaker-metrics") != 0) return DECLINED;
-    r->allowed = AP_METHOD_BIT << M_GET;
+    ap_allow_standard_methods(r, REPLACE_ALLOW, M_GET, -1);
     if (r->method_number != M_GET) return HTTP_METHOD_NOT_ALLOWED;
     const bool is_open_metrics = wants_open_metrics(apr_table_get(r->headers_in, "Accept"));
     ap_set_content_type(r, is_open_metrics ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
