@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "event_log.hpp"
 #include "parse.hpp"
 
 namespace cb::httpd {
@@ -279,6 +280,7 @@ constinit const Reader kReaders[kDirectives] = {
     {read_retry_after, 1},
     {read_max_concurrent, 1},
     {nullptr, 1, read_fallback},
+    {nullptr, 1, read_event_log},
 };
 
 }  // namespace cb::httpd
