@@ -117,6 +117,7 @@ class LogObserver final : public shm::Observer {
                      "circuit breaker: member %s%s%s: probe-lost: a probe was sent and its deadline passed without an "
                      "answer; it counts as failed",
                      slot.identity.name, separator(slot), slot.identity.balancer);
+        write_incident(slot, EventName::probe_lost, "deadline", {});
     }
 };
 
