@@ -115,6 +115,10 @@ void renew(Slot& slot, bool is_first, const Identity& identity, std::uint64_t ep
         slot.suppressed.store(0, std::memory_order_relaxed);
         slot.ramp_asked.store(0, std::memory_order_relaxed);
         slot.flags.store(0, std::memory_order_relaxed);
+        // Probe rate, flapping, retries, history, histograms and recorder: all that an operator would take for this
+        // one's.
+        for (Atomic64* kept = &slot.probe_rate; kept != reinterpret_cast<Atomic64*>(&slot.recorder + 1); ++kept)
+            kept->store(0, std::memory_order_relaxed);
     }
     slot.since.store(now, std::memory_order_relaxed);
     slot.epoch.store(epoch, std::memory_order_relaxed);

@@ -14,6 +14,11 @@ bool is_for_requests(Directive directive) noexcept {
            directive == Directive::retry_after || directive == Directive::fallback || directive == Directive::failover;
 }
 
+/// The directives that are about the server as a whole, so not in a <VirtualHost> either.
+bool is_for_main_server(Directive directive) noexcept {
+    return directive == Directive::event_log;
+}
+
 /// Name of the innermost section that the directive stands in ("<proxy"), or nullptr at server level.
 const char* section_of(const cmd_parms* cmd) noexcept {
     return cmd->directive != nullptr && cmd->directive->parent != nullptr ? cmd->directive->parent->directive : nullptr;
@@ -29,6 +34,9 @@ const char* on_directive(cmd_parms* cmd, void* mconfig, int argc, char* const ar
     if (argc > most) {
         return words.contradiction(
             apr_psprintf(cmd->pool, "\"%s\" is one word too many, at most %d belong here", argv[most], most));
+    }
+    if (is_for_main_server(directive) && cmd->server->is_virtual != 0) {
+        return words.contradiction("not allowed here; it belongs to the server, outside all sections");
     }
     Settings* settings = &server_settings(cmd->server);
     bool is_for_request = false;
@@ -56,6 +64,7 @@ const char* on_directive(cmd_parms* cmd, void* mconfig, int argc, char* const ar
     return nullptr;
 }
 
+constexpr int kServerOnly = RSRC_CONF;
 constexpr int kServerProxy = RSRC_CONF | PROXY_CONF;
 constexpr int kEverywhere = RSRC_CONF | ACCESS_CONF;
 
@@ -94,6 +103,7 @@ constinit const command_rec kDirectiveTable[] = {
     entry(Directive::max_concurrent, kServerProxy, "calls in flight to one member over all processes, or Off"),
     entry(Directive::fallback, kEverywhere, "a balancer that takes over when every member is refused, or Off"),
     entry(Directive::failover, kEverywhere, "Off, Probes or All, [budget=PERCENT] [tries=N] [timeout=DURATION]"),
+    entry(Directive::event_log, kServerOnly, "a file or \"|PROGRAM\" for one line of JSON per event, or Off"),
     {},
 };
 

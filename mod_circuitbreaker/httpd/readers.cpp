@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "event_log.hpp"
 #include "parse.hpp"
 
 namespace cb::httpd {
@@ -323,6 +324,7 @@ constinit const Reader kReaders[kDirectives] = {
     {read_max_concurrent, 1},
     {nullptr, 1, read_fallback},
     {read_failover, 4},
+    {nullptr, 1, read_event_log},
 };
 
 }  // namespace cb::httpd

@@ -37,6 +37,7 @@ void overlay(apr_pool_t* p, Settings& outer, const Settings& inner) noexcept {
     if (inner.has(Directive::max_concurrent)) to.max_concurrent = from.max_concurrent;
     if (inner.has(Directive::fallback)) outer.fallback = inner.fallback;
     if (inner.has(Directive::failover)) to.failover = from.failover;
+    if (inner.has(Directive::event_log)) outer.event_log = inner.event_log;
     outer.set |= inner.set;
     for (std::uint32_t i = 0; i < kDirectives; ++i) {
         if (inner.where[i] != nullptr) outer.where[i] = inner.where[i];

@@ -38,8 +38,9 @@ enum class Directive : std::uint8_t {
     max_concurrent,
     fallback,
     failover,
+    event_log,
 };
-inline constexpr std::uint32_t kDirectives = 21;
+inline constexpr std::uint32_t kDirectives = 22;
 
 /// The names as they stand in httpd.conf, in the order of Directive.
 inline constexpr const char* kDirectiveNames[kDirectives] = {
@@ -64,6 +65,7 @@ inline constexpr const char* kDirectiveNames[kDirectives] = {
     "CircuitBreakerMaxConcurrent",
     "CircuitBreakerFallback",
     "CircuitBreakerFailover",
+    "CircuitBreakerEventLog",
 };
 
 struct Settings {
@@ -73,6 +75,7 @@ struct Settings {
     const ap_expr_info_t* probe_if = nullptr;  // nullptr: every request may be a probe
     const char* probe_header = nullptr;        // nullptr: Off
     const char* fallback = nullptr;            // name of a balancer; nullptr: Off
+    const char* event_log = nullptr;           // file or "|program"; nullptr: Off
     std::uint32_t set = 0;                     // bits: 1 << Directive
     const ap_directive_t* where[kDirectives] = {};
 
