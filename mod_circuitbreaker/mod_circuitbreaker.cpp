@@ -11,8 +11,8 @@
 #include "httpd/call.hpp"
 #include "httpd/directives.hpp"
 #include "httpd/lifecycle.hpp"
+#include "httpd/pages/status_page.hpp"
 #include "httpd/settings.hpp"
-#include "httpd/status.hpp"
 #include "httpd/watch.hpp"
 
 namespace cb::httpd {
