@@ -104,6 +104,11 @@ void renew(Slot& slot, bool is_first, const Identity& identity, std::uint64_t ep
              ++counter) {
             counter->store(0, std::memory_order_relaxed);
         }
+        // What is told of the member that was here before: its adaptive rate, failovers, history, durations, failures.
+        for (Atomic64* word_of_record = &slot.probe_rate;
+             word_of_record != reinterpret_cast<Atomic64*>(&slot.recorder + 1); ++word_of_record) {
+            word_of_record->store(0, std::memory_order_relaxed);
+        }
         for (Atomic64& word_of_window : slot.window) {  // another kind of window could read it (see set_shape)
             word_of_window.store(0, std::memory_order_relaxed);
         }
