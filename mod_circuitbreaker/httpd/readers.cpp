@@ -240,6 +240,14 @@ const char* read_fallback(const Words& words, Settings& settings) noexcept {
     return nullptr;
 }
 
+const char* read_record_path(const Words& words, Policy& policy) noexcept {
+    return parse_on_off(words.word[0], policy.record_path) ? nullptr : words.wrong(words.word[0], "On or Off");
+}
+
+const char* read_control(const Words& words, Settings& settings) noexcept {
+    return parse_on_off(words.word[0], settings.control) ? nullptr : words.wrong(words.word[0], "On or Off");
+}
+
 const char* read_probe_header(const Words& words, Settings& settings) noexcept {
     const char* const name = words.word[0];
     settings.probe_header = nullptr;
@@ -279,6 +287,8 @@ constinit const Reader kReaders[kDirectives] = {
     {read_retry_after, 1},
     {read_max_concurrent, 1},
     {nullptr, 1, read_fallback},
+    {read_record_path, 1},
+    {nullptr, 1, read_control},
 };
 
 }  // namespace cb::httpd
