@@ -112,8 +112,7 @@ std::uint64_t Counts::opened() const noexcept {
 }
 
 bool MemberSnapshot::is_out() const noexcept {
-    return word.state == core::State::open || word.state == core::State::half_open ||
-           word.state == core::State::forced_open;
+    return httpd::is_out(word.state);
 }
 
 std::uint32_t MemberSnapshot::probes_in_flight() const noexcept {
@@ -156,6 +155,25 @@ void read_member(MemberSnapshot& member, std::uint32_t index) noexcept {
     read_durations(member.calls, slot.call_duration);
     read_durations(member.probes, slot.probe_duration);
     member.failed_calls = shm::read_failed_calls(slot, member.failed_call);
+}
+
+core::State state_of_member(std::uint32_t index) noexcept {
+    return core::state_of(runtime.segment.slots[index].word.load(kRelaxed));
+}
+
+Outage outage_of(const MemberSnapshot& member) noexcept {
+    Outage outage;
+    for (std::uint32_t i = member.changes; i > 0; --i) {
+        const shm::HistoryEntry& change = member.change[i - 1];
+        outage.is_whole = change.to == core::State::closed || change.to == core::State::forced_closed;
+        if (outage.is_whole) break;
+        // A half-open that is not the present one has ended in another opening or a recovery that did not last.
+        if (change.to == core::State::half_open && i != member.changes) ++outage.rounds;
+        outage.since = change.at;
+        outage.reason = change.reason;
+    }
+    outage.is_whole = outage.is_whole || member.changes == member.changes_ever;
+    return outage;
 }
 
 MemberList list_members(apr_pool_t* p) noexcept {

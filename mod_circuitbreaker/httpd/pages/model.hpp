@@ -43,6 +43,14 @@ struct Durations {
     std::uint64_t sum_ms;
 };
 
+/// Since the member last took its traffic: what put it out, and how often it was probed in vain.
+struct Outage {
+    core::Millis since = 0;
+    core::Reason reason = core::Reason::none;
+    std::uint32_t rounds = 0;  // of probes that did not bring it back
+    bool is_whole = false;     // false: it began before the changes that are kept
+};
+
 struct MemberSnapshot {
     std::uint32_t index;     // of its slot
     std::uint64_t id;        // hash of its identity: the same as long as its names are
@@ -80,6 +88,16 @@ struct MemberSnapshot {
 /// Reads the member in that slot, which must be ready.
 void read_member(MemberSnapshot& member, std::uint32_t index) noexcept;
 
+/// The state alone.
+[[nodiscard]] core::State state_of_member(std::uint32_t index) noexcept;
+/// Open, half-open, forced open: it does not take its traffic.
+[[nodiscard]] constexpr bool is_out(core::State state) noexcept {
+    return state == core::State::open || state == core::State::half_open || state == core::State::forced_open;
+}
+
+/// Of a member that is out, or was put out again while it recovered.
+[[nodiscard]] Outage outage_of(const MemberSnapshot& member) noexcept;
+
 /// Slots in use, ordered by virtual host, balancer and name (numbers in names by their value).
 struct MemberList {
     const std::uint32_t* index = nullptr;
@@ -93,7 +111,7 @@ struct MemberList {
 /// The member's id as pages and forms spell it: 16 hexadecimal digits.
 inline constexpr std::size_t kIdText = 17;
 void write_id(char (&text)[kIdText], std::uint64_t id) noexcept;
-/// The slot with that id; shm::kNoColumn-like `capacity` is never returned: false if there is none, or more than one.
+/// The slot of the member with that id. False if there is none, or more than one.
 [[nodiscard]] bool find_member(const char* id, std::uint32_t& index) noexcept;
 
 [[nodiscard]] const char* mode_name(core::Mode mode) noexcept;
