@@ -104,10 +104,6 @@ void renew(Slot& slot, bool is_first, const Identity& identity, std::uint64_t ep
              ++counter) {
             counter->store(0, std::memory_order_relaxed);
         }
-        for (Atomic64* record = &slot.probe_rate; record != reinterpret_cast<Atomic64*>(slot.recorder + kRecordedCalls);
-             ++record) {
-            record->store(0, std::memory_order_relaxed);
-        }
         for (Atomic64& word_of_window : slot.window) {  // another kind of window could read it (see set_shape)
             word_of_window.store(0, std::memory_order_relaxed);
         }

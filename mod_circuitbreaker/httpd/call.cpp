@@ -7,6 +7,7 @@
 #include "holding.hpp"
 #include "judge.hpp"
 #include "probe_marks.hpp"
+#include "recorded_path.hpp"
 #include "retry_after.hpp"
 #include "runtime.hpp"
 #include "verdicts.hpp"
@@ -136,6 +137,7 @@ void finish_call(RequestState& state, core::Outcome outcome) noexcept {
     ending.slow = ending.is_timed && is_slow(call);
     ending.latency = latency_of(call, now());
     ending.method = static_cast<std::uint8_t>(state.r->method_number);
+    if (policy.record_path) ending.path = recorded_path(state.r);
     apr_table_setn(state.r->subprocess_env, "CIRCUIT_BREAKER_VERDICT", verdict_text(state.r->pool, judgement, outcome));
     shm::finish(*call.slot, policy, runtime.process, call.permit, ending, peers_of(state));
 }

@@ -253,6 +253,14 @@ const char* read_fallback(const Words& words, Settings& settings) noexcept {
     return nullptr;
 }
 
+const char* read_record_path(const Words& words, Policy& policy) noexcept {
+    return parse_on_off(words.word[0], policy.record_path) ? nullptr : words.wrong(words.word[0], "On or Off");
+}
+
+const char* read_control(const Words& words, Settings& settings) noexcept {
+    return parse_on_off(words.word[0], settings.control) ? nullptr : words.wrong(words.word[0], "On or Off");
+}
+
 const char* read_probe_header(const Words& words, Settings& settings) noexcept {
     const char* const name = words.word[0];
     settings.probe_header = nullptr;
@@ -325,6 +333,8 @@ constinit const Reader kReaders[kDirectives] = {
     {nullptr, 1, read_fallback},
     {read_failover, 4},
     {nullptr, 1, read_event_log},
+    {read_record_path, 1},
+    {nullptr, 1, read_control},
 };
 
 }  // namespace cb::httpd

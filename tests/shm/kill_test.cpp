@@ -22,13 +22,14 @@ constexpr struct Place {
     const char* name;
     bool is_once = false;
 } kPlaces[] = {
-    {"adaptive.cas"},
-    {"bind.begin"},       {"bind.claimed"},   {"bind.epoch"},       {"bind.found"},       {"bind.written"},
-    {"cells.added"},      {"cells.sum"},      {"change.won"},       {"control.cas"},      {"mark.begin"},
-    {"max_open.applied"}, {"max_open.begin"}, {"max_open.between"}, {"max_open.claimed"}, {"register.claimed", true},
-    {"result.recorded"},  {"settle.applied"}, {"settle.begin"},     {"settle.claimed"},   {"settle.freed"},
-    {"take.applied"},     {"take.begin"},     {"take.done"},        {"take.reserved"},    {"window.bucket"},
-    {"window.cell"},      {"window.full"},    {"window.head"},
+    {"adaptive.cas"},    {"bind.begin"},       {"bind.claimed"},     {"bind.epoch"},
+    {"bind.found"},      {"bind.written"},     {"cells.added"},      {"cells.sum"},
+    {"change.won"},      {"control.cas"},      {"mark.begin"},       {"max_open.applied"},
+    {"max_open.begin"},  {"max_open.between"}, {"max_open.claimed"}, {"register.claimed", true},
+    {"result.recorded"}, {"settle.applied"},   {"settle.begin"},     {"settle.claimed"},
+    {"settle.freed"},    {"take.applied"},     {"take.begin"},       {"take.done"},
+    {"take.reserved"},   {"window.bucket"},    {"window.cell"},      {"window.full"},
+    {"window.head"},
 };
 
 /// Places that only the parent passes; its death is the server's.
