@@ -59,10 +59,17 @@ TEST_P(Withheld, AnAnswerLeavesNothingBehind) {
         EXPECT_EQ(response.body, "fine");
         EXPECT_EQ(fields_of(response), fields_of(alone));
     }
-    EXPECT_EQ(bad().number("Outcome-5xx"), 2U) << "charged all the same";
-    EXPECT_EQ(bad().number("Verdict-failure"), 2U);
-    EXPECT_EQ(bad().number("Failovers"), 2U);
-    EXPECT_TRUE(httpd_->wait_for_access_line("status=200 method=GET path=/app/x", 2));
+    // Trailers too.
+    good_.answer([](const Request&) { return Reply::ok("fine").header("X-Good", "1").in_chunks(); });
+    const std::string trailing = fields_of(ask("/well/x"));
+    bad_.answer(
+        Reply::raw("HTTP/1.1 503 No\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n"
+                   "2\r\nno\r\n0\r\nX-Sum: bad\r\n\r\n"));
+    EXPECT_EQ(fields_of(ask()), trailing);
+    EXPECT_EQ(bad().number("Outcome-5xx"), 3U) << "charged all the same";
+    EXPECT_EQ(bad().number("Verdict-failure"), 3U);
+    EXPECT_EQ(bad().number("Failovers"), 3U);
+    EXPECT_TRUE(httpd_->wait_for_access_line("status=200 method=GET path=/app/x", 3));
     EXPECT_TRUE(wait_for_no_permits(*httpd_, bad_));
     EXPECT_TRUE(wait_for_no_permits(*httpd_, good_));
 }
@@ -138,6 +145,7 @@ TEST_P(Withheld, ABodyIsReplayedWholeOrNotSentAgain) {
         for (const bool is_chunked : {false, true}) {
             RequestOptions options{.method = "PUT", .body = body};
             if (is_chunked) options.headers.add("Transfer-Encoding", "chunked");
+            if (size == 9'000) options.headers.add("Expect", "100-continue");
             good_.forget();
             const Response response = ask("/app/x", options);
             if (size <= 20'000) {
