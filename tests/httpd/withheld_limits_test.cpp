@@ -137,7 +137,29 @@ TEST_P(WithheldLimits, ASessionThatMustStayStays) {
     EXPECT_EQ(ask("/app/x", {.cookie = "ROUTE=s.bad"}).backend(), "good");
 }
 
-TEST_P(WithheldLimits, NobodyIsAskedThatIsOpenDisabledOrSpareForOthers) {
+TEST_P(WithheldLimits, NothingIsWithheldForAMemberThatIsSwitchedOff) {
+    httpd_ = std::make_unique<Httpd>(site(std::string(counting_policy) + "CircuitBreakerFailover All budget=100\n",
+                                          balancer_of(member_line(bad_) + member_line(good_, "status=+D"))));
+    httpd_->start();
+    const std::string page(100'000, 'x');
+    bad_.answer(Reply::status(503, page));
+    EXPECT_EQ(ask().body, page);
+    EXPECT_EQ(bad().number("Failovers"), 0U);
+}
+
+TEST_P(WithheldLimits, WhatWasNeverSentGoesOnWhateverTheMethod) {
+    httpd_ = std::make_unique<Httpd>(
+        site(std::string(counting_policy) + "CircuitBreakerFailover All budget=100\n",
+             balancer_of(member_line(bad_, "loadfactor=100") + member_line(good_) + "    ProxySet maxattempts=0\n") +
+                 "<Location /app/none>\n    CircuitBreakerFailover Off\n</Location>\n"));
+    httpd_->start();
+    bad_.refuse();
+    EXPECT_EQ(ask("/app/none/x", {.method = "POST", .body = "pay"}).status, 503) << "maxattempts=0";
+    EXPECT_EQ(ask("/app/x", {.method = "POST", .body = "pay"}).backend(), "good");
+    EXPECT_EQ(good_.last_request()->body, "pay");
+}
+
+TEST_P(WithheldLimits, NobodyIsAskedThatIsOpen) {
     start(std::string(quick_policy) + long_open + "CircuitBreakerFailover All budget=100\n");
     bad_.answer_as_usual();
     good_.answer(Reply::status(503, "from the good one"));
