@@ -107,7 +107,7 @@ install: all
 
 sources := $(shell git ls-files '*.cpp' '*.hpp' 2>/dev/null)
 format:
-	clang-format -i $(sources)
+	@clang-format -i $(sources)
 format-check:
 	clang-format --dry-run --Werror $(sources)
 tidy:
