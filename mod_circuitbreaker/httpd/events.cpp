@@ -1,4 +1,5 @@
 // What the breakers do, as lines of the error log: one per change of state, none per request.
+#include "flapping_text.hpp"
 #include "runtime.hpp"
 
 namespace cb::httpd {
@@ -69,6 +70,13 @@ class LogObserver final : public shm::Observer {
                      "circuit breaker: member %s%s%s: probe-lost: a probe was sent and its deadline passed without an "
                      "answer; it counts as failed",
                      slot.identity.name, separator(slot), slot.identity.balancer);
+    }
+
+    void on_flapping(const shm::Slot& slot, const core::Flapping& figures) noexcept override {
+        char text[kFlappingText];
+        flapping_text(text, figures);
+        ap_log_error(APLOG_MARK, APLOG_WARNING, 0, runtime.server, "circuit breaker: member %s%s%s: flapping: %s",
+                     slot.identity.name, separator(slot), slot.identity.balancer, text);
     }
 };
 
