@@ -74,6 +74,9 @@ TEST_F(Flapping, IsReportedAtTheFourthOpeningWithinTenOpenTimesAndOnceOnly) {
         trip();
     }
     EXPECT_EQ(reported(), 1U);
+    const core::Flapping now = shm::figures_of(slot, rules, word_of(slot).level, world.board.now.load());
+    EXPECT_EQ(now.openings, 11U) << "one a second, and both ends of the ten";
+    EXPECT_EQ(now.all_openings, 14U);
 }
 
 TEST_F(Flapping, ThreeOpeningsOrFourInALongerTimeAreNone) {
