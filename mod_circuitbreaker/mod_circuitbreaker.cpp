@@ -7,12 +7,13 @@
 // - child_init: any; uses nothing of other modules
 // - pre_connection: first, as others may end it; only notes that a backend connection is new
 // - error_log: any; only reads
-// - handler: middle; our handler name is nobody else's
+// - handler: middle; our handler names are nobody else's
 #include "httpd/call.hpp"
 #include "httpd/directives.hpp"
 #include "httpd/lifecycle.hpp"
+#include "httpd/metrics.hpp"
+#include "httpd/pages/status_page.hpp"
 #include "httpd/settings.hpp"
-#include "httpd/status.hpp"
 #include "httpd/watch.hpp"
 
 namespace cb::httpd {
@@ -28,6 +29,7 @@ extern "C" void register_hooks(apr_pool_t*) noexcept {
     ap_hook_pre_connection(cb_on_pre_connection, nullptr, nullptr, APR_HOOK_REALLY_FIRST);
     ap_hook_error_log(cb_on_error_log, nullptr, nullptr, APR_HOOK_MIDDLE);
     ap_hook_handler(cb_on_status, nullptr, nullptr, APR_HOOK_MIDDLE);
+    ap_hook_handler(cb_on_metrics, nullptr, nullptr, APR_HOOK_MIDDLE);
     register_watch_filters();
 }
 

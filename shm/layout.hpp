@@ -47,6 +47,7 @@ struct alignas(kLine) Header {
     Atomic64 columns_used;   // highest column ever registered + 1: bound of every sum over cells
     Atomic64 token[2];       // of the status page's forms; 0: not drawn yet
     Atomic64 events_lost;    // lines that the event log did not take
+    Atomic64 events_spell;   // events_lost + 1 as it was when the present spell of losses began; 0: there is none
 };
 static_assert(sizeof(Header) == 2 * kLine);
 static_assert(alignof(Header) == kLine);
@@ -57,6 +58,10 @@ using ChildWord = Atomic64;
 /// Why a request was not let to a member.
 enum class Refusal : std::uint8_t { none, open, half_open, ramp, forced_open, max_concurrent };
 inline constexpr std::uint32_t kRefusals = 6;
+
+/// How a probe ended. `neutral`: it proved nothing.
+enum class ProbeResult : std::uint8_t { success, failure, neutral, lost };
+inline constexpr std::uint32_t kProbeResults = 4;
 
 /// Plain relaxed counters: exact but for the one update that a killed child was in. They only ever grow.
 struct Totals {
@@ -74,6 +79,7 @@ struct Totals {
     Atomic64 would_refuse[kRefusals];  // Observe: let through all the same
     Atomic64 transition[core::kStates][core::kStates];
     Atomic64 state_ms[core::kStates];  // of completed stays; the present one is now - since
+    Atomic64 probe_result[kProbeResults];
 };
 
 /// Upper bounds of a histogram's buckets, ms; a last bucket holds what took longer.

@@ -6,9 +6,22 @@
 namespace cb::shm {
 namespace {
 
+ProbeResult result_of(const core::Event& event) noexcept {
+    if (event.slow) return ProbeResult::failure;
+    switch (event.verdict) {
+        case core::Verdict::success:
+            return ProbeResult::success;
+        case core::Verdict::failure:
+        case core::Verdict::fatal:
+            return ProbeResult::failure;
+        default:
+            return ProbeResult::neutral;
+    }
+}
+
 /// Ends lease i, held exactly as `held`, with `verdict`. False if somebody else has ended it.
-bool settle(Slot& slot, std::uint32_t i, std::uint64_t held, core::Event event, const core::Policy& policy,
-            const Process& process) noexcept {
+bool settle(Slot& slot, std::uint32_t i, std::uint64_t held, core::Event event, ProbeResult result,
+            const core::Policy& policy, const Process& process) noexcept {
     Lease lease = Lease::of(held);
     lease.state = LeaseState::settling;
     lease.pid = process.pid;
@@ -21,6 +34,7 @@ bool settle(Slot& slot, std::uint32_t i, std::uint64_t held, core::Event event, 
     event.draw = jitter_draw(&slot);
     apply(slot, event, policy, process);
     step("settle.applied");
+    slot.totals.probe_result[static_cast<std::size_t>(result)].fetch_add(1, std::memory_order_relaxed);
     expected = lease.bits();
     lease.state = LeaseState::free;
     lease.pid = 0;
@@ -36,7 +50,8 @@ bool settle_by_deadline(Slot& slot, std::uint32_t i, std::uint64_t held, const c
     const Phase phase = Lease::of(held).phase;
     core::Event event;
     event.verdict = verdict_at_deadline(phase);
-    if (!settle(slot, i, held, event, policy, process)) return false;
+    const ProbeResult result = phase == Phase::sent ? ProbeResult::lost : result_of(event);
+    if (!settle(slot, i, held, event, result, policy, process)) return false;
     if (phase == Phase::sent) {
         slot.totals.probes_lost.fetch_add(1, std::memory_order_relaxed);
         if (process.observer != nullptr) process.observer->on_probe_lost(slot);
@@ -100,7 +115,7 @@ void settle_probe(Slot& slot, const core::Policy& policy, const Process& process
     event.verdict = ending.verdict;
     event.slow = ending.slow;
     event.least_open_time = ending.least_open_time;
-    settle(slot, permit.slot, permit.lease, event, policy, process);
+    settle(slot, permit.slot, permit.lease, event, result_of(event), policy, process);
 }
 
 void mark(Slot& slot, Permit& permit, Phase phase, core::Millis due) noexcept {
@@ -134,7 +149,7 @@ void reap(Slot& slot, const core::Policy& policy, const Process& process, std::u
         if (lease.state == LeaseState::free || lease.pid != dead_pid) continue;
         core::Event event;
         event.verdict = core::Verdict::ignore;
-        settle(slot, i, seen, event, policy, process);
+        settle(slot, i, seen, event, ProbeResult::neutral, policy, process);
     }
     std::uint64_t intent = slot.intent.load(std::memory_order_seq_cst);
     if (intent != 0 && (intent & kPidMask) == dead_pid) {

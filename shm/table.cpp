@@ -104,10 +104,6 @@ void renew(Slot& slot, bool is_first, const Identity& identity, std::uint64_t ep
              ++counter) {
             counter->store(0, std::memory_order_relaxed);
         }
-        for (Atomic64* record = &slot.probe_rate; record != reinterpret_cast<Atomic64*>(slot.recorder + kRecordedCalls);
-             ++record) {
-            record->store(0, std::memory_order_relaxed);
-        }
         for (Atomic64& word_of_window : slot.window) {  // another kind of window could read it (see set_shape)
             word_of_window.store(0, std::memory_order_relaxed);
         }
@@ -115,6 +111,10 @@ void renew(Slot& slot, bool is_first, const Identity& identity, std::uint64_t ep
         slot.suppressed.store(0, std::memory_order_relaxed);
         slot.ramp_asked.store(0, std::memory_order_relaxed);
         slot.flags.store(0, std::memory_order_relaxed);
+        // Probe rate, flapping, retries, history, histograms and recorder: all that an operator would take for this
+        // one's.
+        for (Atomic64* kept = &slot.probe_rate; kept != reinterpret_cast<Atomic64*>(&slot.recorder + 1); ++kept)
+            kept->store(0, std::memory_order_relaxed);
     }
     slot.since.store(now, std::memory_order_relaxed);
     slot.epoch.store(epoch, std::memory_order_relaxed);

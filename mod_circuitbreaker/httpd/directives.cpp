@@ -11,7 +11,18 @@ namespace {
 bool is_for_requests(Directive directive) noexcept {
     return directive == Directive::verdict || directive == Directive::probe_verdict ||
            directive == Directive::probe_if || directive == Directive::body_limit || directive == Directive::settle ||
-           directive == Directive::retry_after || directive == Directive::fallback;
+           directive == Directive::retry_after || directive == Directive::fallback ||
+           directive == Directive::failover || directive == Directive::control;
+}
+
+/// The directives that are about the server as a whole, so not in a <VirtualHost> either.
+bool is_for_main_server(Directive directive) noexcept {
+    return directive == Directive::event_log;
+}
+
+/// The one that has no meaning for a member.
+bool is_for_requests_only(Directive directive) noexcept {
+    return directive == Directive::control;
 }
 
 /// Name of the innermost section that the directive stands in ("<proxy"), or nullptr at server level.
@@ -30,6 +41,9 @@ const char* on_directive(cmd_parms* cmd, void* mconfig, int argc, char* const ar
         return words.contradiction(
             apr_psprintf(cmd->pool, "\"%s\" is one word too many, at most %d belong here", argv[most], most));
     }
+    if (is_for_main_server(directive) && cmd->server->is_virtual != 0) {
+        return words.contradiction("not allowed here; it belongs to the server, outside all sections");
+    }
     Settings* settings = &server_settings(cmd->server);
     bool is_for_request = false;
     if (cmd->path != nullptr) {
@@ -38,6 +52,9 @@ const char* on_directive(cmd_parms* cmd, void* mconfig, int argc, char* const ar
         if (!is_proxy && !is_for_requests(directive)) {
             return words.contradiction(
                 "not allowed here; it belongs to the server, a virtual host or a <Proxy> section");
+        }
+        if (is_proxy && is_for_requests_only(directive)) {
+            return words.contradiction("not allowed here; it belongs where SetHandler circuitbreaker-status stands");
         }
         auto* dir = static_cast<DirConfig*>(mconfig);
         settings = is_proxy ? &dir->section : &dir->request;
@@ -56,6 +73,7 @@ const char* on_directive(cmd_parms* cmd, void* mconfig, int argc, char* const ar
     return nullptr;
 }
 
+constexpr int kServerOnly = RSRC_CONF;
 constexpr int kServerProxy = RSRC_CONF | PROXY_CONF;
 constexpr int kEverywhere = RSRC_CONF | ACCESS_CONF;
 
@@ -93,6 +111,10 @@ constinit const command_rec kDirectiveTable[] = {
     entry(Directive::retry_after, kEverywhere, "On or Off: send Retry-After with a refusal"),
     entry(Directive::max_concurrent, kServerProxy, "calls in flight to one member over all processes, or Off"),
     entry(Directive::fallback, kEverywhere, "a balancer that takes over when every member is refused, or Off"),
+    entry(Directive::failover, kEverywhere, "Off, Probes or All, [budget=PERCENT] [tries=N] [timeout=DURATION]"),
+    entry(Directive::event_log, kServerOnly, "a file or \"|PROGRAM\" for one line of JSON per event, or Off"),
+    entry(Directive::record_path, kServerProxy, "On or Off: the last failing calls are kept with their paths"),
+    entry(Directive::control, ACCESS_CONF, "On or Off: POSTs to the status page may act on breakers"),
     {},
 };
 

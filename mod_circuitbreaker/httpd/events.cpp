@@ -1,11 +1,26 @@
-// What the breakers do, as lines of the error log: one per change of state, none per request.
+// What the breakers do, as lines of the error log and of the event log: one per change of state, none per request.
+#include "event_log.hpp"
 #include "flapping_text.hpp"
-#include "runtime.hpp"
 
 namespace cb::httpd {
 namespace {
 
 constexpr int kMaxText = 256;
+
+/// The probes of the round that a change of state has ended.
+struct Round {
+    std::uint32_t succeeded;
+    std::uint32_t failed;
+    std::uint32_t neutral;
+};
+
+Round round_of(const shm::Change& change) noexcept {
+    // The counts of before: the probe that decided comes on top.
+    const bool is_fatal_probe = change.reason == core::Reason::fatal && change.before.state == core::State::half_open;
+    return {change.before.successes + (change.reason == core::Reason::probes_succeeded ? 1U : 0U),
+            change.before.failures + (change.reason == core::Reason::probe_failed || is_fatal_probe ? 1U : 0U),
+            change.before.neutral + (change.reason == core::Reason::no_evidence ? 1U : 0U)};
+}
 
 /// What led to the change, in numbers.
 void evidence_text(char (&text)[kMaxText], const shm::Change& change) noexcept {
@@ -26,13 +41,12 @@ void evidence_text(char (&text)[kMaxText], const shm::Change& change) noexcept {
             break;
         case core::Reason::probe_failed:
         case core::Reason::no_evidence:
-        case core::Reason::probes_succeeded:
-            // The counts of before: the probe that decided comes on top.
-            apr_snprintf(text, kMaxText, ", %u succeeded, %u failed, %u proved nothing",
-                         change.before.successes + (change.reason == core::Reason::probes_succeeded ? 1U : 0U),
-                         change.before.failures + (change.reason == core::Reason::probe_failed ? 1U : 0U),
-                         change.before.neutral + (change.reason == core::Reason::no_evidence ? 1U : 0U));
+        case core::Reason::probes_succeeded: {
+            const Round round = round_of(change);
+            apr_snprintf(text, kMaxText, ", %u succeeded, %u failed, %u proved nothing", round.succeeded, round.failed,
+                         round.neutral);
             break;
+        }
         default:
             text[0] = '\0';
     }
@@ -40,6 +54,38 @@ void evidence_text(char (&text)[kMaxText], const shm::Change& change) noexcept {
 
 const char* separator(const shm::Slot& slot) noexcept {
     return slot.identity.balancer[0] != '\0' ? " of " : "";
+}
+
+void write_change(const shm::Slot& slot, const shm::Change& change) noexcept {
+    const Round round = round_of(change);
+    EventData event;
+    event.from = change.from;
+    event.to = change.to;
+    event.reason = core::name(change.reason).data();
+    event.sums = change.sums;
+    event.level = change.level;
+    event.open_for = change.open_for;
+    event.probes_succeeded = round.succeeded;
+    event.probes_failed = round.failed;
+    event.probes_neutral = round.neutral;
+    event.with_recent = change.to == core::State::open;
+    write_event(slot, event);
+}
+
+/// What is no change of state: the breaker stays as it is.
+void write_incident(const shm::Slot& slot, EventName name, const char* reason, const core::Sums& sums) noexcept {
+    const core::Word word = core::unpack(slot.word.load(std::memory_order_relaxed));
+    EventData event;
+    event.name = name;
+    event.from = word.state;
+    event.reason = reason;
+    event.sums = sums;
+    event.level = word.level;
+    event.probes_succeeded = word.successes;
+    event.probes_failed = word.failures;
+    event.probes_neutral = word.neutral;
+    event.with_recent = true;
+    write_event(slot, event);
 }
 
 class LogObserver final : public shm::Observer {
@@ -55,6 +101,7 @@ class LogObserver final : public shm::Observer {
         ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, runtime.server, "circuit breaker: member %s%s%s: %s -> %s: %s%s%s",
                      slot.identity.name, separator(slot), slot.identity.balancer, core::name(change.from).data(),
                      core::name(change.to).data(), core::name(change.reason).data(), numbers, next_probe);
+        write_change(slot, change);
     }
 
     void on_suppressed(const shm::Slot& slot, core::Reason reason, const core::Sums& sums) noexcept override {
@@ -63,6 +110,7 @@ class LogObserver final : public shm::Observer {
                      "CircuitBreakerMaxOpen allows no more open members",
                      slot.identity.name, separator(slot), slot.identity.balancer, core::name(reason).data(),
                      sums.failures, sums.calls);
+        write_incident(slot, EventName::suppressed, core::name(reason).data(), sums);
     }
 
     void on_probe_lost(const shm::Slot& slot) noexcept override {
@@ -70,6 +118,7 @@ class LogObserver final : public shm::Observer {
                      "circuit breaker: member %s%s%s: probe-lost: a probe was sent and its deadline passed without an "
                      "answer; it counts as failed",
                      slot.identity.name, separator(slot), slot.identity.balancer);
+        write_incident(slot, EventName::probe_lost, "deadline", {});
     }
 
     void on_flapping(const shm::Slot& slot, const core::Flapping& figures) noexcept override {
@@ -77,6 +126,9 @@ class LogObserver final : public shm::Observer {
         flapping_text(text, figures);
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, runtime.server, "circuit breaker: member %s%s%s: flapping: %s",
                      slot.identity.name, separator(slot), slot.identity.balancer, text);
+        char summary[kFlappingSummary];
+        flapping_summary(summary, figures);
+        write_incident(slot, EventName::flapping, summary, {});
     }
 };
 

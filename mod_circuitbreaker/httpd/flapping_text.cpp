@@ -84,4 +84,27 @@ void flapping_text(char (&text)[kFlappingText], const core::Flapping& figures) n
     }
 }
 
+void flapping_summary(char (&text)[kFlappingSummary], const core::Flapping& figures) noexcept {
+    const core::Suggestions& suggestions = figures.suggestions;
+    const struct {
+        bool is_suggested;
+        const char* directive;
+    } all[] = {
+        {suggestions.open_time, "CircuitBreakerOpenTime"},
+        {suggestions.probe_timeout, "CircuitBreakerProbeTimeout"},
+        {suggestions.slow_call, "CircuitBreakerSlowCall"},
+        {suggestions.failure_rate, "CircuitBreakerFailureRate"},
+        {suggestions.consecutive_failures, "CircuitBreakerConsecutiveFailures"},
+        {suggestions.ramp_up, "CircuitBreakerRampUp"},
+    };
+    int length = apr_snprintf(text, kFlappingSummary, "opened %u times within 10 of its open times", figures.openings);
+    const char* separator = ": ";
+    for (const auto& each : all) {
+        if (!each.is_suggested) continue;
+        length += apr_snprintf(text + length, kFlappingSummary - static_cast<apr_size_t>(length), "%s%s", separator,
+                               each.directive);
+        separator = ", ";
+    }
+}
+
 }  // namespace cb::httpd

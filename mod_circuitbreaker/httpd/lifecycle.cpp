@@ -6,6 +6,8 @@
 #include <csignal>
 
 #include "call.hpp"
+#include "event_log.hpp"
+#include "pages/actions.hpp"
 #include "policies.hpp"
 #include "runtime.hpp"
 #include "select.hpp"
@@ -237,7 +239,8 @@ int cb_on_post_config(apr_pool_t* pconf, apr_pool_t*, apr_pool_t* ptemp, server_
     runtime.server = s;
     const std::uint32_t members = count_members(ptemp, s);
     if (members == 0 && !shm::existing_segment(s->process->pool).is_valid()) return OK;
-    if (!open_shared_state(s, members)) return HTTP_INTERNAL_SERVER_ERROR;
+    if (!open_shared_state(s, members) || !open_event_log(pconf, s)) return HTTP_INTERNAL_SERVER_ERROR;
+    draw_action_token();
     std::uint32_t without = 0;
     runtime.registry = Registry::build(pconf, ptemp, s, runtime.segment, runtime.epoch, without);
     if (without > 0) {

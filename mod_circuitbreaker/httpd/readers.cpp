@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "event_log.hpp"
 #include "parse.hpp"
 
 namespace cb::httpd {
@@ -252,6 +253,14 @@ const char* read_fallback(const Words& words, Settings& settings) noexcept {
     return nullptr;
 }
 
+const char* read_record_path(const Words& words, Policy& policy) noexcept {
+    return parse_on_off(words.word[0], policy.record_path) ? nullptr : words.wrong(words.word[0], "On or Off");
+}
+
+const char* read_control(const Words& words, Settings& settings) noexcept {
+    return parse_on_off(words.word[0], settings.control) ? nullptr : words.wrong(words.word[0], "On or Off");
+}
+
 const char* read_probe_header(const Words& words, Settings& settings) noexcept {
     const char* const name = words.word[0];
     settings.probe_header = nullptr;
@@ -263,6 +272,37 @@ const char* read_probe_header(const Words& words, Settings& settings) noexcept {
         if (is_word(name, taken)) return words.wrong(name, kAllowed);
     }
     settings.probe_header = apr_pstrdup(words.cmd->pool, name);
+    return nullptr;
+}
+
+const char* read_failover(const Words& words, Policy& policy) noexcept {
+    core::Failover& failover = policy.failover;
+    failover = core::Failover{};
+    const char* const mode = words.word[0];
+    if (is_word(mode, "Off")) {
+        failover.mode = core::FailoverMode::off;
+        return words.count == 1 ? nullptr : words.wrong(words.word[1], "nothing after Off");
+    }
+    if (!is_word(mode, "Probes") && !is_word(mode, "All")) return words.wrong(mode, "Off, Probes or All");
+    failover.mode = is_word(mode, "All") ? core::FailoverMode::all : core::FailoverMode::probes;
+    for (int i = 1; i < words.count; ++i) {
+        const char* const word = words.word[i];
+        if (const char* budget = value_of(word, "budget")) {
+            if (!parse_percent(budget, 0, failover.budget)) {
+                return words.wrong(word, "budget=PERCENT from 0 to 100 (\"budget=20%\")");
+            }
+        } else if (const char* tries = value_of(word, "tries")) {
+            if (!parse_number(tries, 2, core::kMaxTries, failover.tries)) {
+                return words.wrong(word, "tries=N from 2 to 100 (the first call is one)");
+            }
+        } else if (const char* timeout = value_of(word, "timeout")) {
+            if (!parse_duration(timeout, 1, core::kDay, failover.timeout)) {
+                return words.wrong(word, "timeout=DURATION from 1ms to 24h (\"timeout=10s\")");
+            }
+        } else {
+            return words.wrong(word, "budget=PERCENT, tries=N or timeout=DURATION");
+        }
+    }
     return nullptr;
 }
 
@@ -291,6 +331,10 @@ constinit const Reader kReaders[kDirectives] = {
     {read_retry_after, 1},
     {read_max_concurrent, 1},
     {nullptr, 1, read_fallback},
+    {read_failover, 4},
+    {nullptr, 1, read_event_log},
+    {read_record_path, 1},
+    {nullptr, 1, read_control},
 };
 
 }  // namespace cb::httpd

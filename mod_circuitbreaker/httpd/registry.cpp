@@ -26,13 +26,28 @@ std::uint64_t address_hash(const server_rec* s) noexcept {
     return shm::hash_bytes(&s->port, sizeof s->port, hash);
 }
 
-const char* vhost_name(apr_pool_t* p, const server_rec* s) noexcept {
-    const char* const name = s->server_hostname != nullptr ? s->server_hostname : "_default_";
-    return s->port != 0 ? apr_psprintf(p, "%s:%u", name, static_cast<unsigned>(s->port)) : name;
+/// Virtual hosts of the same name and port on other addresses are numbered, so that no two are called the same.
+const char* vhost_name(apr_pool_t* p, server_rec* main_server, const server_rec* server) noexcept {
+    const auto name_of = [](const server_rec* s) noexcept {
+        return s->server_hostname != nullptr ? s->server_hostname : "_default_";
+    };
+    const char* const name = name_of(server);
+    unsigned number = 1;
+    for (const server_rec* s = main_server; s != nullptr && s != server; s = s->next) {
+        if (s->port == server->port && strcmp(name_of(s), name) == 0) ++number;
+    }
+    const char* const text =
+        server->port != 0 ? apr_psprintf(p, "%s:%u", name, static_cast<unsigned>(server->port)) : name;
+    return number > 1 ? apr_psprintf(p, "%s#%u", text, number) : text;
 }
 
-void fill(Breaker& breaker, apr_pool_t* p, const server_rec* server, std::uint64_t vhost,
-          const proxy_balancer* balancer, const proxy_worker& worker, const Settings& settings) noexcept {
+struct Vhost {
+    const char* name;
+    std::uint64_t hash;
+};
+
+void fill(Breaker& breaker, apr_pool_t* p, const Vhost& vhost, const proxy_balancer* balancer,
+          const proxy_worker& worker, const Settings& settings) noexcept {
     breaker.key = worker.s;
     breaker.policy = settings.policy;
     breaker.rules = settings.rules;
@@ -45,9 +60,9 @@ void fill(Breaker& breaker, apr_pool_t* p, const server_rec* server, std::uint64
                        ? apr_pstrcat(p, "unix:", worker.s->uds_path, "|", worker.s->name_ex, nullptr)
                        : apr_pstrdup(p, worker.s->name_ex);
     breaker.balancer = balancer != nullptr ? apr_pstrdup(p, balancer->s->name) : "";
-    breaker.vhost = vhost_name(p, server);
+    breaker.vhost = vhost.name;
     breaker.is_final =
-        !shm::make_identity(breaker.identity, vhost, breaker.balancer, worker.s->name_ex, worker.s->uds_path);
+        !shm::make_identity(breaker.identity, vhost.hash, breaker.balancer, worker.s->name_ex, worker.s->uds_path);
 }
 
 /// While a breaker acts, mod_proxy must not mark, retry or force the member (DESIGN 4.4). Other processes change other
@@ -131,15 +146,15 @@ Registry* Registry::build(apr_pool_t* pconf, apr_pool_t* ptemp, server_rec* main
     PolicyReader policies(ptemp, pconf);
     const bool is_kept = keeps_status(main_server);
     const server_rec* last = nullptr;
-    std::uint64_t vhost = 0;
+    Vhost vhost{};
     for_each_member(main_server, [&](server_rec* s, proxy_balancer* balancer, proxy_worker& worker) noexcept {
         if (!can_have_breaker(worker)) return;
-        if (s != last) vhost = vhost_hash(main_server, s);
+        if (s != last) vhost = {vhost_name(pconf, main_server, s), vhost_hash(main_server, s)};
         last = s;
         auto* const breaker = new (apr_pcalloc(pconf, sizeof(Breaker))) Breaker();
         const Settings settings = policies.settings_of(s, balancer, worker);
         const core::Policy& policy = settings.policy;
-        fill(*breaker, pconf, s, vhost, balancer, worker, settings);
+        fill(*breaker, pconf, vhost, balancer, worker, settings);
         if (policy.mode == core::Mode::off) breaker->is_final = true;  // known, so that no child asks again
         const bool is_fresh = balancer == nullptr || !is_kept;
         if (policy.mode != core::Mode::off && !registry->bind(*breaker, *worker.s, is_fresh)) ++without;
@@ -227,7 +242,8 @@ Breaker* Registry::adopt(const proxy_worker& worker) noexcept {
     }
     const Settings settings = PolicyReader(scratch, kept).settings_of(server, worker.balancer, worker);
     auto* const breaker = new (memory) Breaker();
-    fill(*breaker, kept, server, vhost_hash(main_server_, server), worker.balancer, worker, settings);
+    fill(*breaker, kept, {vhost_name(kept, main_server_, server), vhost_hash(main_server_, server)}, worker.balancer,
+         worker, settings);
     if (settings.policy.mode == core::Mode::off) breaker->is_final = true;
     apr_pool_destroy(scratch);
     if (!insert(breaker)) {

@@ -26,6 +26,7 @@ struct Runtime {
     std::uint64_t epoch = 0;
     server_rec* server = nullptr;
     apr_array_header_t* fallbacks = nullptr;  // of NamedFallback
+    int event_log = -1;                       // descriptor; -1: none
     bool has_fatal_for_requests = false;      // a rule in a <Location> or the like may trip at once
 };
 

@@ -44,14 +44,6 @@ int give_up(const RequestState& state, const Mask& mask) noexcept {
     return state.tried_count > 0 ? HTTP_SERVICE_UNAVAILABLE : refuse(state.r, mask);
 }
 
-/// Takes over members that were added at run time, as mod_proxy does, before the list is looked at.
-void sync(proxy_balancer* balancer, request_rec* r, proxy_server_conf* conf) noexcept {
-    if (balancer->s->wupdated <= balancer->wupdated) return;
-    if (PROXY_THREAD_LOCK(balancer) != APR_SUCCESS) return;
-    proxy.sync_balancer(balancer, r->server, conf);
-    PROXY_THREAD_UNLOCK(balancer);
-}
-
 int choose_anew(RequestState& state, proxy_worker** worker, proxy_balancer** balancer, char** url) noexcept;
 
 /// Lets mod_proxy choose until a permit could be taken. Each round has one member less, so it ends.
@@ -84,7 +76,7 @@ int choose(RequestState& state, Mask& mask, proxy_worker** worker, proxy_balance
 
 /// Among the members of state.balancer, as they are now.
 int choose_anew(RequestState& state, proxy_worker** worker, proxy_balancer** balancer, char** url) noexcept {
-    sync(state.balancer, state.r, state.conf);
+    sync_members(*state.balancer, state.r->server, state.conf);
     Mask mask(state);
     return choose(state, mask, worker, balancer, url);
 }
@@ -142,7 +134,7 @@ extern "C" int on_pre_request(proxy_worker** worker, proxy_balancer** balancer, 
         state.balancer = nullptr;
         return admit_plain_worker(state, worker, balancer, url);
     }
-    sync(chosen, r, conf);
+    sync_members(*chosen, r->server, conf);
     if (!has_breaker(*chosen)) return DECLINED;
     state.balancer = chosen;
     state.balancer_url = *url;
@@ -157,6 +149,13 @@ int choose_another(RequestState& state, proxy_worker& failed, proxy_worker** wor
     *url = apr_pstrdup(state.r->pool, state.balancer_url);
     proxy_balancer* balancer = state.balancer;
     return choose_anew(state, worker, &balancer, url);
+}
+
+void sync_members(proxy_balancer& balancer, server_rec* s, proxy_server_conf* conf) noexcept {
+    if (balancer.s->wupdated <= balancer.wupdated) return;
+    if (PROXY_THREAD_LOCK(&balancer) != APR_SUCCESS) return;
+    proxy.sync_balancer(&balancer, s, conf);
+    PROXY_THREAD_UNLOCK(&balancer);
 }
 
 void register_select_hook() noexcept {

@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 
+#include "shm/retries.hpp"
 #include "shm/table.hpp"
 
 namespace cb::bench {
@@ -80,37 +81,15 @@ struct Member {
     std::int32_t lbstatus = 0;
 };
 
-/// Failovers and calls of the last ten seconds, by second.
-class Budget {
-  public:
-    void count_call(std::uint32_t second) { at(second).calls++; }
-    bool take(std::uint32_t second) {
-        std::uint32_t calls = 0;
-        std::uint32_t failovers = 0;
-        for (std::uint32_t back = 0; back < kSpan && back <= second; ++back) {
-            calls += at(second - back).calls;
-            failovers += at(second - back).failovers;
-        }
-        if (failovers >= std::max(calls / 5, 3 * kSpan)) return false;
-        at(second).failovers++;
-        return true;
-    }
-
-  private:
-    static constexpr std::uint32_t kSpan = 10;
-    struct Count {
-        std::uint32_t calls = 0;
-        std::uint32_t failovers = 0;
-    };
-    Count& at(std::uint32_t second) { return counts_[second]; }
-    std::array<Count, kSeconds> counts_{};
-};
-
 core::Policy policy_of(const Setting& setting) {
     core::Policy policy;
     policy.mode = core::Mode::on;
     policy.open_time = {5000, 10'000, 2000, 0, false};
     policy.probe_timeout = kProbeTimeout;
+    policy.failover.mode = setting.failover == Failover::off      ? core::FailoverMode::off
+                           : setting.failover == Failover::probes ? core::FailoverMode::probes
+                                                                  : core::FailoverMode::all;
+    if (setting.failover == Failover::all_in_5s) policy.failover.timeout = 5 * kMs;
     if (setting.has_ramp) policy.ramp_up.duration = kRampSeconds * kMs;
     return policy;
 }
@@ -187,7 +166,6 @@ class Simulation {
         Member& member = members_[to];
         request.tried[to] = true;
         ++request.calls;
-        budgets_[to].count_call(second());
         if (to == 0) ++result_.second[second()].calls;
         Call call;
         call.request = request;
@@ -246,16 +224,28 @@ class Simulation {
             shm::finish(*segment_.slot[at], policy_, process(), call.permit, ending, {});
         }
         if (verdict == core::Verdict::success) return;
-        const bool is_wanted =
-            setting_.failover >= Failover::all || (setting_.failover == Failover::probes && is_probe);
-        const std::uint32_t limit = setting_.failover == Failover::all_in_5s ? 5 * kMs : kTimeout;
-        if (!is_wanted || call.request.calls >= 2 || now_ - call.request.arrived >= limit ||
-            !budgets_[at].take(second())) {
-            return fail();
-        }
+        if (!may_call_again(call.request, is_probe) || !take_retry(at)) return fail();
         ++result_.failovers;
         Request request = call.request;
         dispatch(request);
+    }
+
+    // As httpd/failover.cpp does it.
+    [[nodiscard]] bool may_call_again(const Request& request, bool is_probe) const {
+        const core::Failover& failover = policy_.failover;
+        const bool is_wanted =
+            failover.mode == core::FailoverMode::all || (failover.mode == core::FailoverMode::probes && is_probe);
+        const core::Millis limit = failover.timeout > 0 ? failover.timeout : kTimeout;
+        return is_wanted && request.calls < failover.tries && now_ - request.arrived < limit;
+    }
+    [[nodiscard]] bool take_retry(std::uint32_t failed) {
+        std::uint64_t calls = 0;
+        for (const shm::Slot* slot : segment_.slot)
+            calls += shm::sums_now(*slot, policy_, process()).calls;
+        const core::Millis span = policy_.window.span;
+        const std::uint64_t allowed = std::max<std::uint64_t>(
+            policy_.failover.budget * calls / 100, core::kLeastRetriesPerSecond * span / core::kMillisPerSecond);
+        return shm::take_retry(*segment_.slot[failed], segment_.slot, kMembers, span, allowed, segment_.now);
     }
 
     void fail() {
@@ -290,7 +280,6 @@ class Simulation {
     Segment segment_;
     Random random_;
     Member members_[kMembers];
-    Budget budgets_[kMembers];
     std::uint32_t now_ = 0;
     Result result_;
 };

@@ -11,7 +11,7 @@
 // The breaker has its defaults, but for OpenTime 5s max=10s jitter=0 (so that it is probed within the cold start, and
 // that every run is the same), ProbeTimeout 500ms, and RampUp 60s where there is a ramp. Failover as its directive
 // says: at most two calls, the second begun not later than the member's timeout (or `timeout=5s`) after the first, and
-// a budget of 20 percent of the calls in ten seconds or three a second. "No breaker": every member is used whatever it
+// a budget of 20 percent of all calls in ten seconds or three a second. "No breaker": every member is used whatever it
 // does (mod_proxy's own error state, which knows refused connections only, has nothing to go by here).
 //
 // Thread safety: run() is a function of its argument; the same setting always has the same result.

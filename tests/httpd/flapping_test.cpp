@@ -1,4 +1,5 @@
 // Flapping on a real httpd: one warning over all children, that names the directive to change.
+#include "events.hpp"
 #include "traffic.hpp"
 
 namespace cb::test {
@@ -8,7 +9,7 @@ TEST(Flapping, IsReportedOnceWithWhatItsProbesRanInto) {
     Backend app("app");
     Httpd httpd(site(Mpm::event,
                      std::string(quick_policy) + "CircuitBreakerOpenTime 500ms factor=1 jitter=0\n" +
-                         "CircuitBreakerProbeTimeout 100ms\n",
+                         "CircuitBreakerProbeTimeout 100ms\nCircuitBreakerEventLog events.json\n",
                      plain_worker(app)));
     httpd.start();
     app.answer(Reply::status(502));
@@ -28,6 +29,12 @@ TEST(Flapping, IsReportedOnceWithWhatItsProbesRanInto) {
           std::string("raise CircuitBreakerProbeTimeout (100 ms)")}) {
         EXPECT_NE(lines[0].find(text), std::string::npos) << text << "\n" << lines[0];
     }
+    std::vector<std::string> reasons;
+    for (const Event& event : read_events(httpd.root() / "events.json")) {
+        if (event.text("event") == "flapping") reasons.push_back(event.text("reason"));
+    }
+    EXPECT_EQ(reasons,
+              std::vector<std::string>{"opened 4 times within 10 of its open times: CircuitBreakerProbeTimeout"});
 }
 
 }  // namespace

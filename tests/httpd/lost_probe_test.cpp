@@ -1,4 +1,7 @@
 // Probes that don't come back as they should: the breaker is never stuck in half-open, and a slot never taken twice.
+#include <algorithm>
+
+#include "events.hpp"
 #include "traffic.hpp"
 
 namespace cb::test {
@@ -81,9 +84,10 @@ TEST_P(LostProbe, IsJudgedAtItsDeadlineByTheSameRuleWhoeverAppliesIt) {
     DrippingServer unasked;  // nobody but the holder itself
     Backend upload("app");   // its probe is a client that stalls its upload
     const std::string worker = " timeout=1\n";
-    HttpdOptions options = site(std::string(quick_policy) + "CircuitBreakerSettle 0s\n",
-                                "ProxyPass /asked " + asked.member() + worker + "ProxyPass /unasked " +
-                                    unasked.member() + worker + "ProxyPass /upload " + upload.member() + worker);
+    HttpdOptions options =
+        site(std::string(quick_policy) + "CircuitBreakerSettle 0s\nCircuitBreakerEventLog events.json\n",
+             "ProxyPass /asked " + asked.member() + worker + "ProxyPass /unasked " + unasked.member() + worker +
+                 "ProxyPass /upload " + upload.member() + worker);
     options.children = 4;
     Httpd httpd(options);
     httpd.start();
@@ -143,6 +147,9 @@ TEST_P(LostProbe, IsJudgedAtItsDeadlineByTheSameRuleWhoeverAppliesIt) {
         EXPECT_EQ(number(*server, "Outcome-2xx"), 1U) << "what it was counts in the totals";
     }
     EXPECT_EQ(httpd.error_lines_with("probe-lost").size(), 2U) << httpd.describe();
+    const std::vector<std::string> events = summary(read_events(httpd.root() / "events.json"));
+    EXPECT_EQ(std::ranges::count(events, "probe-lost"), 2);
+    EXPECT_EQ(std::ranges::count(events, "half-open -> open"), 2);
     EXPECT_TRUE(wait_for_no_permits(httpd, upload));
 }
 

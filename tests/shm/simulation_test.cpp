@@ -81,9 +81,8 @@ TEST_F(Recovery, LosesNoProbesWithFailover) {
 
 TEST_F(Recovery, SavesWhatTimedOutOnlyIfFailoverHasMoreTimeThanTheTimeout) {
     for (const bool has_ramp : {false, true}) {
-        const std::uint32_t all = failed(of(true, has_ramp, Failover::all));
-        EXPECT_EQ(all, failed(of(true, has_ramp, Failover::probes)));
-        EXPECT_LT(failed(of(true, has_ramp, Failover::all_in_5s)) * 2, all);
+        EXPECT_EQ(failed(of(true, has_ramp, Failover::all)), failed(of(true, has_ramp, Failover::probes)));
+        EXPECT_EQ(failed(of(true, has_ramp, Failover::all_in_5s)), 0U);
     }
 }
 

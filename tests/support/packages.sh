@@ -6,7 +6,8 @@ set -euo pipefail
 
 build=(make g++ git apache2 apache2-dev libjansson-dev)
 run=("${build[@]}" libcurl4-openssl-dev procps)
-test=("${run[@]}" libgtest-dev spin gcc clang-format clang-tidy valgrind libbenchmark-dev util-linux)
+test=("${run[@]}" libgtest-dev spin gcc clang-format clang-tidy valgrind libbenchmark-dev util-linux
+    prometheus curl openssl)
 real_backends=(php-fpm tomcat10 default-jre-headless nghttp2-server openssl)
 optional=()
 
@@ -39,7 +40,7 @@ if [ "$(id -u)" -ne 0 ]; then
     exit 1
 fi
 
-# Debian's apache2, php-fpm and tomcat10 start servers of their own when they are installed; these are not wanted. The policy is only added
+# Debian's apache2, prometheus, php-fpm and tomcat10 start servers of their own when they are installed; these are not wanted. The policy is only added
 # where there is none, and taken away again.
 policy=/usr/sbin/policy-rc.d
 if [ ! -e "$policy" ]; then
