@@ -86,7 +86,8 @@ struct Policy {
     std::uint32_t max_concurrent = 0;  // 0: Off
     std::uint32_t body_limit = 8192;   // bytes of a response that conditions look at
     Millis settle = 10 * kMillisPerSecond;
-    bool retry_after = true;  // Retry-After on a refusal
+    bool retry_after = true;   // Retry-After on a refusal
+    bool early_probe = false;  // a passing check of mod_proxy_hcheck ends the open time
 };
 
 static_assert(std::is_trivially_destructible_v<Policy>);

@@ -93,6 +93,7 @@ constinit const command_rec kDirectiveTable[] = {
     entry(Directive::retry_after, kEverywhere, "On or Off: send Retry-After with a refusal"),
     entry(Directive::max_concurrent, kServerProxy, "calls in flight to one member over all processes, or Off"),
     entry(Directive::fallback, kEverywhere, "a balancer that takes over when every member is refused, or Off"),
+    entry(Directive::health_check, kServerProxy, "Off or Early: a passing health check ends the open time"),
     {},
 };
 

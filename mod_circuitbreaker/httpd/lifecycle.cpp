@@ -6,6 +6,7 @@
 #include <csignal>
 
 #include "call.hpp"
+#include "health.hpp"
 #include "policies.hpp"
 #include "runtime.hpp"
 #include "select.hpp"
@@ -280,6 +281,12 @@ int cb_on_monitor(apr_pool_t*, server_rec*) noexcept {
     for (std::uint32_t i = 0; i < runtime.segment.header->capacity; ++i) {
         if (!runtime.segment.is_ready(i)) continue;
         shm::expire_probes(runtime.segment.slots[i], policy_of_slot(nullptr, i), runtime.process);
+    }
+    if (runtime.registry != nullptr) {
+        runtime.registry->for_each([](Breaker& breaker) noexcept {
+            shm::Slot* const slot = breaker.slot.load(std::memory_order_acquire);
+            if (slot != nullptr) heed_health_check(breaker, *slot);
+        });
     }
     report_gaps();
     return DECLINED;

@@ -68,6 +68,8 @@ struct Call {
     [[nodiscard]] bool is_probe() const noexcept { return permit.kind == shm::PermitKind::probe; }
 };
 
+struct Ramp;  // ramp.hpp
+
 struct RequestState {
     request_rec* r = nullptr;
     proxy_server_conf* conf = nullptr;
@@ -75,6 +77,7 @@ struct RequestState {
     const char* balancer_url = nullptr;  // *url before a member was chosen
     proxy_worker** tried = nullptr;      // members that have had this request, or refused it when asked
     int tried_count = 0;
+    Ramp* ramps = nullptr;               // of the members that were recovering when they were asked
     const char* probe_header = nullptr;  // set in headers_in for this attempt
     bool is_marked = false;              // as a probe
     bool is_fallback = false;            // the balancer is another one's fallback

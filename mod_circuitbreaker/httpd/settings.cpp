@@ -36,6 +36,7 @@ void overlay(apr_pool_t* p, Settings& outer, const Settings& inner) noexcept {
     if (inner.has(Directive::retry_after)) to.retry_after = from.retry_after;
     if (inner.has(Directive::max_concurrent)) to.max_concurrent = from.max_concurrent;
     if (inner.has(Directive::fallback)) outer.fallback = inner.fallback;
+    if (inner.has(Directive::health_check)) to.early_probe = from.early_probe;
     outer.set |= inner.set;
     for (std::uint32_t i = 0; i < kDirectives; ++i) {
         if (inner.where[i] != nullptr) outer.where[i] = inner.where[i];

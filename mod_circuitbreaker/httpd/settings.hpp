@@ -37,8 +37,9 @@ enum class Directive : std::uint8_t {
     retry_after,
     max_concurrent,
     fallback,
+    health_check,
 };
-inline constexpr std::uint32_t kDirectives = 20;
+inline constexpr std::uint32_t kDirectives = 21;
 
 /// The names as they stand in httpd.conf, in the order of Directive.
 inline constexpr const char* kDirectiveNames[kDirectives] = {
@@ -62,6 +63,7 @@ inline constexpr const char* kDirectiveNames[kDirectives] = {
     "CircuitBreakerRetryAfter",
     "CircuitBreakerMaxConcurrent",
     "CircuitBreakerFallback",
+    "CircuitBreakerHealthCheck",
 };
 
 struct Settings {

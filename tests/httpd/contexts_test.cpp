@@ -67,6 +67,7 @@ INSTANTIATE_TEST_SUITE_P(
               true},
         Usage{"ProbeHeader", "CircuitBreakerProbeHeader", "X-Probe", "X-Probe X-Other", "header field", false},
         Usage{"MaxConcurrent", "CircuitBreakerMaxConcurrent", "50", "50 60", "from 1 to 1000000", false},
+        Usage{"HealthCheck", "CircuitBreakerHealthCheck", "Early", "Off Early", "Off or Early", false},
         Usage{"Fallback", "CircuitBreakerFallback", "off", "Off Off", "name of a balancer", true},
         Usage{"BodyLimit", "CircuitBreakerBodyLimit", "4096", "1 2", "from 1 to 1048576", true},
         Usage{"Settle", "CircuitBreakerSettle", "5s", "5s 6s", "from 0s to 24h", true},

@@ -156,6 +156,7 @@ INSTANTIATE_TEST_SUITE_P(
                     {"0", "-1", "1048577", "8k", "Off", "8192.0"},
                     "from 1 to 1048576"},
         WrongValues{"Settle", "CircuitBreakerSettle", "", {"10", "25h", "Off", "-1s"}, "from 0s to 24h"},
+        WrongValues{"HealthCheck", "CircuitBreakerHealthCheck", "", {"On", "1", "earlier", "10s"}, "Off or Early"},
         WrongValues{"RetryAfter", "CircuitBreakerRetryAfter", "", {"1", "10s", "Yes", "Observe"}, "On or Off"}),
     [](const auto& wrong) { return std::string(wrong.param.test_name); });
 
@@ -187,6 +188,7 @@ TEST(RightValue, OfEveryDirectivePassesToTheEndsOfItsRange) {
         {"CircuitBreakerBodyLimit ", "1", "1048576", "8192"},
         {"CircuitBreakerSettle ", "0s", "24h", "500ms"},
         {"CircuitBreakerRetryAfter ", "On", "off"},
+        {"CircuitBreakerHealthCheck ", "Off", "early"},
     };
     for (const std::vector<std::string>& each : lines) {
         std::string all;  // the last one stays
