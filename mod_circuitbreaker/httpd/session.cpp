@@ -35,6 +35,31 @@ const char* in_cookies(const request_rec* r, const char* name) noexcept {
     return nullptr;
 }
 
+Session with_route(const char* value, const proxy_balancer_shared& balancer) noexcept {
+    const char* route = value;
+    if (balancer.sticky_separator != '\0') {
+        const char* const separator = std::strchr(value, balancer.sticky_separator);
+        route = separator != nullptr ? separator + 1 : "";
+    }
+    return *route != '\0' ? Session{value, route} : Session{};
+}
+
+struct SetCookies {
+    apr_pool_t* pool;
+    const char* name;
+    const char* value;
+};
+
+extern "C" int look_at_cookie(void* data, const char*, const char* field) noexcept {
+    auto& cookies = *static_cast<SetCookies*>(data);
+    const std::size_t length = std::strlen(cookies.name);
+    if (std::strncmp(field, cookies.name, length) == 0 && field[length] == '=') {
+        const char* const value = field + length + 1;
+        cookies.value = apr_pstrmemdup(cookies.pool, value, std::strcspn(value, ";,"));  // as it will come back
+    }
+    return 1;
+}
+
 }  // namespace
 
 Session find_session(const request_rec* r, const proxy_balancer& balancer, const char* url) noexcept {
@@ -42,13 +67,14 @@ Session find_session(const request_rec* r, const proxy_balancer& balancer, const
     if (*shared.sticky == '\0' || *shared.sticky_path == '\0') return {};
     const char* value = in_url(r->pool, url, shared.sticky_path, shared.scolonsep != 0);
     if (value == nullptr) value = in_cookies(r, shared.sticky);
-    if (value == nullptr) return {};
-    const char* route = value;
-    if (shared.sticky_separator != '\0') {
-        const char* const separator = std::strchr(value, shared.sticky_separator);
-        route = separator != nullptr ? separator + 1 : "";
-    }
-    return *route != '\0' ? Session{value, route} : Session{};
+    return value != nullptr ? with_route(value, shared) : Session{};
+}
+
+Session find_new_session(const request_rec* r, const proxy_balancer& balancer) noexcept {
+    if (*balancer.s->sticky == '\0') return {};
+    SetCookies cookies{r->pool, balancer.s->sticky, nullptr};
+    apr_table_do(look_at_cookie, &cookies, r->headers_out, "Set-Cookie", nullptr);
+    return cookies.value != nullptr ? with_route(cookies.value, *balancer.s) : Session{};
 }
 
 bool is_bound(const Session& session, const proxy_balancer& balancer, const proxy_worker_shared& worker) noexcept {
@@ -68,8 +94,9 @@ bool is_bound(const Session& session, const proxy_balancer& balancer, const prox
     return false;
 }
 
-std::uint32_t session_draw(const request_rec* r, const Session& session, std::uint64_t salt) noexcept {
-    std::uint64_t hash = shm::hash_bytes(session.value, std::strlen(session.value), salt);
+std::uint64_t session_hash(const request_rec* r, const Session& session, std::uint64_t salt) noexcept {
+    const char* const own = session.is_route_only() ? session.route : session.value;
+    std::uint64_t hash = shm::hash_bytes(own, std::strlen(own), salt);
     if (session.is_route_only()) {
         hash = shm::hash_bytes(r->useragent_ip, std::strlen(r->useragent_ip), hash);
         const char* const agent = apr_table_get(r->headers_in, "User-Agent");
@@ -77,7 +104,7 @@ std::uint32_t session_draw(const request_rec* r, const Session& session, std::ui
     }
     hash = (hash ^ (hash >> 30U)) * 0xBF58476D1CE4E5B9U;  // splitmix64: values that are alike end far apart
     hash = (hash ^ (hash >> 27U)) * 0x94D049BB133111EBU;
-    return static_cast<std::uint32_t>((hash ^ (hash >> 31U)) >> 32U);
+    return hash ^ (hash >> 31U);
 }
 
 }  // namespace cb::httpd

@@ -27,9 +27,12 @@ struct Session {
 [[nodiscard]] bool is_bound(const Session& session, const proxy_balancer& balancer,
                             const proxy_worker_shared& worker) noexcept;
 
-/// Uniform over 32 bits, the same for each request of that session; `salt` makes another order of sessions. Where the
-/// value only names the member, the client's address and User-Agent stand for the session.
-[[nodiscard]] std::uint32_t session_draw(const request_rec* r, const Session& session, std::uint64_t salt) noexcept;
+/// The session that the response gives to the client in a Set-Cookie, if it does.
+[[nodiscard]] Session find_new_session(const request_rec* r, const proxy_balancer& balancer) noexcept;
+
+/// Uniform over 64 bits, the same for each request of that session; another `salt` makes another order of sessions.
+/// Where the value only names the member, the client's address and User-Agent stand for the session.
+[[nodiscard]] std::uint64_t session_hash(const request_rec* r, const Session& session, std::uint64_t salt) noexcept;
 
 }  // namespace cb::httpd
 
