@@ -11,7 +11,7 @@
 namespace cb::httpd {
 
 /// Ends the open time if the member's last check says so. To be called now and then while the breaker is open: when it
-/// refuses a request, and about every second by the parent.
+/// refuses a request, and by the parent every ten seconds or so (where nobody asks, so that the pages are right).
 void heed_health_check(Breaker& breaker, shm::Slot& slot) noexcept;
 
 }  // namespace cb::httpd
