@@ -1,5 +1,5 @@
 // The way back, in its details: neutral probes, sessions of a member that is probed, how long open times are, and what
-// a fallback takes over (CASES 1, 20, 21).
+// a fallback takes over (CASES 1, 20, 21, 33).
 #include <algorithm>
 
 #include "traffic.hpp"
@@ -118,6 +118,31 @@ TEST_P(Recovery, AProbeThatAsksForTimeGetsIt) {
     app_.answer(Reply::status(503).header("Retry-After", "20"));
     EXPECT_EQ(answerers(3, httpd.url("/app/x")), "app httpd httpd");
     EXPECT_EQ(open_times(httpd), (std::vector<double>{0.2, 20.0}));
+}
+
+TEST_P(Recovery, OfAMemberThatOpensAndComesBackAllTheTimeCostsNoHealthyRequest) {
+    Backend good("good");
+    HttpdOptions options = site(
+        std::string(quick_policy) +
+            "CircuitBreakerOpenTime 100ms factor=1 jitter=50\nCircuitBreakerProbes 2\nCircuitBreakerRampUp 150ms\n",
+        balancer_of(member_line(app_) + member_line(good)));
+    options.children = 4;
+    Httpd httpd(options);
+    httpd.start();
+    app_.answer_path("/bad", Reply::status(503));
+    BackgroundLoad bad(httpd.url("/app/bad"), {.threads = 2, .keep_connections = false});
+    const auto openings = [&] {
+        return transitions(httpd, "closed", "open") + transitions(httpd, "half-open", "open") +
+               transitions(httpd, "recovering", "open");
+    };
+    BackgroundLoad fine(httpd.url("/app/fine"), {.threads = 4, .keep_connections = false});
+    EXPECT_TRUE(wait_until([&] { return openings() >= 6; }, patience, "the member to open again and again"));
+    EXPECT_TRUE(fine.wait_for_answers(200));
+    const LoadResult result = fine.finish();
+    (void)bad.finish();
+    EXPECT_TRUE(result.all(200)) << result.describe() << httpd.describe();
+    EXPECT_GT(result.from("app"), 0U);
+    EXPECT_GT(result.from("good"), 0U);
 }
 
 TEST_P(Recovery, AFallbackTakesWhatARampKeepsOut) {
