@@ -68,7 +68,7 @@ struct Call {
     [[nodiscard]] bool is_probe() const noexcept { return permit.kind == shm::PermitKind::probe; }
 };
 
-struct Ramp;  // ramp.hpp
+struct Ramp;  // ramp.cpp
 
 struct RequestState {
     request_rec* r = nullptr;

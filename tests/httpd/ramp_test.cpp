@@ -74,7 +74,7 @@ TEST_P(Ramp, GrowsUntilItIsOverAndAFailureInItIsAReopening) {
 
 TEST_P(Ramp, GivesEachHundredRequestsMoreThanTheHundredBefore) {
     Backend app("app");
-    HttpdOptions options = site(ramp("2s from=5"), plain_worker(app));
+    HttpdOptions options = site(ramp("1500ms from=5"), plain_worker(app));
     options.children = 4;
     Httpd httpd(options);
     httpd.start();

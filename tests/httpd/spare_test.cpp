@@ -20,13 +20,10 @@ void PrintTo(const Setting& setting, std::ostream* out) {
 }
 
 std::vector<Setting> settings() {
-    std::vector<Setting> all;
-    for (const Mpm mpm : {Mpm::prefork, Mpm::worker, Mpm::event}) {
-        for (const Kind& kind : {Kind{"HotStandby", "", "status=+H"}, Kind{"HotSpare", "", "status=+R"},
-                                 Kind{"LaterLbset", "lbset=0", "lbset=1"}})
-            all.push_back({mpm, kind});
-    }
-    return all;
+    const Kind standby{"HotStandby", "", "status=+H"};
+    const Kind spare{"HotSpare", "", "status=+R"};
+    return {{Mpm::prefork, standby}, {Mpm::worker, standby}, {Mpm::event, standby},
+            {Mpm::prefork, spare},   {Mpm::event, spare},    {Mpm::event, {"LaterLbset", "lbset=0", "lbset=1"}}};
 }
 
 class Spare : public testing::TestWithParam<Setting> {
