@@ -5,7 +5,7 @@ namespace {
 
 // Each bit stands for itself, and nothing is published by it.
 constexpr auto kRelaxed = std::memory_order_relaxed;
-constexpr std::uint64_t kBits = kNewcomerWords * 64;
+constexpr std::uint64_t kBits = std::uint64_t{kNewcomerWords} * 64;
 
 std::uint64_t first(std::uint64_t hash) noexcept {
     return hash % kBits;
