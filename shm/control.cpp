@@ -23,7 +23,7 @@ void note_change(Slot& slot, std::uint64_t before_bits, const core::Step& step, 
         const auto from = static_cast<std::size_t>(before.state);
         if (now > since) slot.totals.state_ms[from].fetch_add(now - since, std::memory_order_relaxed);
         slot.totals.transition[from][static_cast<std::size_t>(after.state)].fetch_add(1, std::memory_order_relaxed);
-        if (after.state == core::State::recovering) forget_newcomers(slot);
+        if (after.state == core::State::half_open) forget_newcomers(slot);
         note_history(slot, {now, after.state, after.level, step.reason});
         shm::step("change.won");
         if (process.observer != nullptr) {

@@ -132,7 +132,7 @@ struct alignas(kLine) Slot {  // NOLINT(clang-analyzer-optin.performance.Padding
     Histogram probe_duration;
     Atomic64 recorded;  // failing calls so far
     RecordedCall recorder[kRecordedCalls];
-    Atomic64 newcomers[kNewcomerWords];  // sessions that began during this ramp (newcomers.hpp)
+    Atomic64 newcomers[kNewcomerWords];  // sessions that began during this recovery (newcomers.hpp)
     alignas(kLine) Identity identity;    // immutable while the directory says ready
 };
 inline constexpr std::uint64_t kOwnsIgnoreErrors = 1;  // the member's `+I` was set by us

@@ -1,4 +1,4 @@
-// Sessions that have begun at a member while it was recovering.
+// Sessions that have begun at a member while it was probed or recovering.
 //
 // Purpose: such a session is at home there and stays, whatever share of the older ones the ramp lets in by now.
 // Thread safety: any number of threads and processes, lock-free.
@@ -14,7 +14,7 @@ namespace cb::shm {
 /// `hash` of the session, uniform over 64 bits; the low half is used.
 void note_newcomer(Slot& slot, std::uint64_t hash) noexcept;
 [[nodiscard]] bool is_newcomer(const Slot& slot, std::uint64_t hash) noexcept;
-/// A ramp begins.
+/// A recovery begins.
 void forget_newcomers(Slot& slot) noexcept;
 
 }  // namespace cb::shm

@@ -132,6 +132,18 @@ TEST_P(SessionRamp, KeepsASessionThatHasBegunMeanwhileThoughItsTurnHasNotCome) {
     EXPECT_LT(let_in, 50U) << "the others still wait for their turn";
 }
 
+TEST_P(SessionRamp, KeepsASessionThatAProbeHasBegun) {
+    start("24h from=1");
+    back_.answer_path("/login", Reply::ok().header("Set-Cookie", "SID=probe.back; Path=/"));
+    recover("/app/login");
+    for (int again = 0; again < 5; ++again)
+        EXPECT_EQ(get(url("/app/x"), session("probe.back")).backend(), "back");
+    unsigned let_in = 0;
+    for (int i = 0; i < 20; ++i)
+        let_in += get(url("/app/x"), session("old" + std::to_string(i) + ".back")).backend() == "back" ? 1 : 0;
+    EXPECT_LT(let_in, 10U);
+}
+
 TEST_P(SessionRamp, KeepsAClientThatHttpdItselfHasBoundMeanwhile) {
     start("24h from=20", "stickysession=ROUTE");
     httpd_->set_config(httpd_->options().config +
