@@ -32,7 +32,7 @@ test_objects = $(patsubst %.cpp,$(BUILD)/tests/%.o,$(1))
 .SECONDARY:
 .DELETE_ON_ERROR:
 
-all: $(BUILD)/mod_circuitbreaker.so
+all: $(BUILD)/mod_circuitbreaker.so $(BUILD)/circuitbreaker-runbook
 
 $(BUILD)/mod_circuitbreaker.so: $(module_objects)
 	@echo "  link $@"
@@ -42,6 +42,16 @@ $(BUILD)/module/%.o: %.cpp
 	@mkdir -p $(@D)
 	@echo "  c++ $<"
 	@$(CXX) $(MODULE_FLAGS) -MMD -MP -c $< -o $@
+
+# The program for `CircuitBreakerEventLog "|..."`.
+$(BUILD)/circuitbreaker-runbook: $(patsubst %.cpp,$(BUILD)/program/%.o,$(wildcard conf/runbook/runner/*.cpp))
+	@echo "  link $@"
+	@$(CXX) -o $@ $^ -Wl,-z,relro,-z,now -ljansson
+
+$(BUILD)/program/%.o: %.cpp
+	@mkdir -p $(@D)
+	@echo "  c++ $<"
+	@$(CXX) -std=c++20 -O2 -g $(WARNINGS) -D_GNU_SOURCE -MMD -MP -c $< -o $@
 
 $(BUILD)/tests/%.o: %.cpp
 	@mkdir -p $(@D)
