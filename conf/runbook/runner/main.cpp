@@ -5,7 +5,7 @@
 // because of a slow program; what can't be handled is counted and said on stderr, httpd's error log.
 //
 // httpd sends SIGTERM at each restart, while children of before may still have events to tell: the end of the input is
-// what ends this program, after what is left has been done, but at most two time limits later.
+// what ends this program, after what is left has been done, but about two time limits later at most.
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
@@ -121,7 +121,7 @@ int run(const Options& options) {
         queue.reap();
         if (is_open && what[1].revents != 0 && !input.read(queue)) {
             is_open = false;
-            end = std::chrono::steady_clock::now() + 2 * options.limit;
+            end = std::chrono::steady_clock::now() + 2 * options.limit + kGrace * 3;
         }
         if (std::chrono::steady_clock::now() >= end) {
             queue.give_up();

@@ -20,25 +20,24 @@ namespace cb::runbook {
 namespace {
 
 constexpr std::chrono::milliseconds kLockRetry{100};
-constexpr std::chrono::seconds kGrace{1};  // between SIGTERM and SIGKILL
 
-/// The runner's own environment without what could be taken for the event's.
-std::vector<char*> environment_of(const Event& event, const std::string& runbook) {
+/// The runner's own environment without what could be taken for the event's, the event's, and `own`.
+std::vector<char*> environment_of(const Event& event, const std::vector<std::string>& own) {
     std::vector<char*> variables;
     for (char** variable = environ; *variable != nullptr; ++variable) {
         if (std::strncmp(*variable, "CB_", 3) != 0) variables.push_back(*variable);
     }
-    for (const std::string& variable : event.environment)
-        variables.push_back(const_cast<char*>(variable.c_str()));
-    variables.push_back(const_cast<char*>(runbook.c_str()));
+    for (const auto* more : {&event.environment, &own}) {
+        for (const std::string& variable : *more)
+            variables.push_back(const_cast<char*>(variable.c_str()));
+    }
     variables.push_back(nullptr);
     return variables;
 }
 
 /// Starts the program with the event on its standard input; -1 if it can't be.
-pid_t start(const std::string& program, const Event& event, const std::string& directory) {
-    const std::string runbook = "CB_RUNBOOK=" + directory;
-    std::vector<char*> environment = environment_of(event, runbook);
+pid_t start(const std::string& program, const Event& event, const std::vector<std::string>& own) {
+    std::vector<char*> environment = environment_of(event, own);
     char* arguments[] = {const_cast<char*>(program.c_str()), nullptr};
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return -1;
@@ -74,7 +73,8 @@ void say(const std::string& text) {
     (void)!::write(STDERR_FILENO, line.data(), line.size());
 }
 
-Queue::Queue(const Options& options) : options_(options) {
+Queue::Queue(const Options& options)
+    : options_(options), environment_{"CB_RUNBOOK=" + options.directory, "CB_SERVER=" + std::to_string(::getppid())} {
     if (options_.lock_file.empty()) return;
     lock_ = ::open(options_.lock_file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (lock_ < 0) {
@@ -139,7 +139,7 @@ void Queue::start_next_program(Run& run) {
             fail(run, std::string("can't be run: ") + std::strerror(errno));
             continue;
         }
-        run.pid = start(run.programs.front(), run.event, options_.directory);
+        run.pid = start(run.programs.front(), run.event, environment_);
         run.deadline = std::chrono::steady_clock::now() + options_.limit;
         run.is_terminated = false;
         if (run.pid > 0) return;

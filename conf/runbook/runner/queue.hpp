@@ -21,6 +21,8 @@ namespace cb::runbook {
 
 using Time = std::chrono::steady_clock::time_point;
 
+inline constexpr std::chrono::seconds kGrace{1};  // between SIGTERM and SIGKILL
+
 struct Options {
     std::string directory;
     std::string lock_file;
@@ -67,6 +69,7 @@ class Queue {
     void fail(const Run& run, const std::string& how);
 
     const Options options_;
+    const std::vector<std::string> environment_;  // of every program
     int lock_ = -1;
     bool is_lock_taken_ = false;  // by the runner of before a graceful restart: look again soon
     std::deque<Event> waiting_;
