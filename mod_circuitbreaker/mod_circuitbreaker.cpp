@@ -12,8 +12,8 @@
 #include "httpd/directives.hpp"
 #include "httpd/lifecycle.hpp"
 #include "httpd/metrics.hpp"
+#include "httpd/pages/status_page.hpp"
 #include "httpd/settings.hpp"
-#include "httpd/status.hpp"
 #include "httpd/watch.hpp"
 
 namespace cb::httpd {

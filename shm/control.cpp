@@ -1,5 +1,6 @@
 #include "control.hpp"
 
+#include "adaptive.hpp"
 #include "history.hpp"
 #include "step.hpp"
 #include "window.hpp"
@@ -40,6 +41,7 @@ core::Step apply(Slot& slot, core::Event event, const core::Policy& policy, cons
     // seq_cst throughout: the window, the leases and the intents are weighed against this word by other processes, and
     // the protocols (tests/model) were checked on one total order.
     std::uint64_t seen = slot.word.load(std::memory_order_seq_cst);
+    ask_earlier_probes(slot, event, policy);
     for (;;) {
         const core::Millis now = process.clock.now();
         if (event.kind == core::EventKind::result) event.sums = sum(slot.window, policy.window, event.generation, now);
@@ -48,7 +50,10 @@ core::Step apply(Slot& slot, core::Event event, const core::Policy& policy, cons
         step("control.cas");
         if (!slot.word.compare_exchange_strong(seen, decided.word, std::memory_order_seq_cst)) continue;
         note_change(slot, seen, decided, event, process, now);
-        if (decided.decision != core::Decision::again) return decided;
+        if (decided.decision != core::Decision::again) {
+            note_probe(slot, event, decided, policy);
+            return decided;
+        }
         seen = slot.word.load(std::memory_order_seq_cst);
     }
 }

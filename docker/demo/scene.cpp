@@ -95,7 +95,7 @@ std::string Scene::url(const std::string& path) const {
 
 std::array<std::map<std::string, std::string>, Scene::backends> Scene::look() const {
     std::array<std::map<std::string, std::string>, backends> found;
-    std::istringstream lines(get(url("/breakers")).body);
+    std::istringstream lines(get(url("/breakers?auto")).body);
     std::map<std::string, std::string>* block = nullptr;
     for (std::string line; std::getline(lines, line);) {
         const std::size_t colon = line.find(": ");

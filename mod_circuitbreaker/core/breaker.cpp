@@ -30,7 +30,7 @@ Step open(const Word& from, std::uint32_t level, Reason reason, const Event& eve
           Millis now) noexcept {
     Word word = renewed(from, State::open);
     word.level = static_cast<std::uint8_t>(std::min(level, kMaxLevel));
-    Millis time = open_time_at(policy.open_time, word.level, event.draw);
+    Millis time = open_time_at(policy.open_time, word.level + (event.longer ? 1U : 0U), event.draw);
     if (policy.open_time.retry_after) {
         time = std::max(time, std::min(event.least_open_time, policy.open_time.max));
     }

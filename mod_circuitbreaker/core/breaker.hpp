@@ -45,7 +45,8 @@ struct Event {
     EventKind kind = EventKind::admit;
     Verdict verdict = Verdict::success;
     bool slow = false;
-    bool late = false;  // the permit is older than kMaxPermitAge
+    bool late = false;    // the permit is older than kMaxPermitAge
+    bool longer = false;  // adaptive probing: an open time that begins now is that of one level more
     MaxOpen max_open = MaxOpen::unasked;
     std::uint8_t slot = 0;         // 0..15
     std::uint8_t round = 0;        // size of a round that begins now; 0: the policy's

@@ -71,6 +71,18 @@ struct RampUp {
     std::uint32_t from = 10;  // percent of the requests admitted at its start
 };
 
+enum class FailoverMode : std::uint8_t { off, probes, all };
+
+/// CircuitBreakerFailover: which failed calls are withheld from the client and made again with another member.
+struct Failover {
+    FailoverMode mode = FailoverMode::probes;
+    std::uint32_t budget = 20;  // percent of the window's calls that may be retries, 0..100
+    std::uint32_t tries = 2;    // calls in all for one request, 2..100
+    Millis timeout = 0;         // since the first call began; 0: the member's own timeout, once
+};
+inline constexpr std::uint32_t kMaxTries = 100;
+inline constexpr std::uint32_t kLeastRetriesPerSecond = 3;  // whatever the budget's share comes to
+
 struct Policy {
     Mode mode = Mode::off;
     Window window;
@@ -82,11 +94,13 @@ struct Policy {
     std::uint32_t max_open = 100;  // percent of a balancer's members
     Probes probes;
     RampUp ramp_up;
+    Failover failover;
     Millis probe_timeout = 0;          // 0: the member's own timeout
     std::uint32_t max_concurrent = 0;  // 0: Off
     std::uint32_t body_limit = 8192;   // bytes of a response that conditions look at
     Millis settle = 10 * kMillisPerSecond;
-    bool retry_after = true;  // Retry-After on a refusal
+    bool retry_after = true;   // Retry-After on a refusal
+    bool record_path = false;  // the flight recorder keeps the request's path
 };
 
 static_assert(std::is_trivially_destructible_v<Policy>);

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "failover.hpp"
+#include "holding.hpp"
 #include "judge.hpp"
 #include "probe_marks.hpp"
+#include "recorded_path.hpp"
 #include "retry_after.hpp"
 #include "runtime.hpp"
-#include "select.hpp"
 #include "verdicts.hpp"
 #include "watch.hpp"
 
@@ -85,20 +87,16 @@ extern "C" int on_scheme_handler(request_rec* r, proxy_worker* worker, proxy_ser
     if (state == nullptr || state->is_nested || state->call.breaker == nullptr) return DECLINED;
     state->conf = conf;
     for (int attempts = 1;; ++attempts) {
+        begin_try(*state);
         const int rv = run_call(*state, *worker, url, proxyhost, proxyport);
         const core::Outcome outcome = outcome_of(state->call, r, rv);
         // With ProxyRemote several handlers may follow one selection: the permit spans them, the last one decides.
         if (proxyhost != nullptr && (rv == DECLINED || rv == HTTP_BAD_GATEWAY)) return rv;
         note_end_for_rules(*state, rv);
         finish_call(*state, outcome);
-        if (!may_go_on(*state, rv, outcome, attempts)) return rv;
-        shm::Slot& failed = *state->call.slot;
-        proxy_worker* next = nullptr;
-        char* next_url = nullptr;
-        if (choose_another(*state, *worker, &next, &next_url) != OK) return rv;
-        failed.totals.failovers.fetch_add(1, std::memory_order_relaxed);
-        worker = next;
-        url = next_url;
+        const HeldAnswer answer = held_answer(state->call);
+        const bool is_withheld = may_go_on(*state, rv, outcome, attempts) || is_withheld_at_end(*state, outcome);
+        if (!is_withheld || !go_elsewhere(*state, &worker, &url)) return give(r, answer, rv);
         proxy.initialize_worker(worker, r->server, conf->pool);
         if (state->call.breaker == nullptr) return run_unwatched(*state, *worker, url);
     }
@@ -131,6 +129,7 @@ void finish_call(RequestState& state, core::Outcome outcome) noexcept {
     ending.outcome = outcome;
     const Judgement judgement = judge(state, outcome, true);
     ending.verdict = judgement.verdict;
+    call.verdict = judgement.verdict;
     if (policy.open_time.retry_after && core::is_status(outcome)) {
         ending.least_open_time = call.has_headers ? call.retry_after : retry_after_of(state.r);
     }
@@ -138,6 +137,7 @@ void finish_call(RequestState& state, core::Outcome outcome) noexcept {
     ending.slow = ending.is_timed && is_slow(call);
     ending.latency = latency_of(call, now());
     ending.method = static_cast<std::uint8_t>(state.r->method_number);
+    if (policy.record_path) ending.path = recorded_path(state.r);
     apr_table_setn(state.r->subprocess_env, "CIRCUIT_BREAKER_VERDICT", verdict_text(state.r->pool, judgement, outcome));
     shm::finish(*call.slot, policy, runtime.process, call.permit, ending, peers_of(state));
 }

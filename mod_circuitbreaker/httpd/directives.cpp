@@ -11,12 +11,18 @@ namespace {
 bool is_for_requests(Directive directive) noexcept {
     return directive == Directive::verdict || directive == Directive::probe_verdict ||
            directive == Directive::probe_if || directive == Directive::body_limit || directive == Directive::settle ||
-           directive == Directive::retry_after || directive == Directive::fallback;
+           directive == Directive::retry_after || directive == Directive::fallback ||
+           directive == Directive::failover || directive == Directive::control;
 }
 
 /// The directives that are about the server as a whole, so not in a <VirtualHost> either.
 bool is_for_main_server(Directive directive) noexcept {
     return directive == Directive::event_log;
+}
+
+/// The one that has no meaning for a member.
+bool is_for_requests_only(Directive directive) noexcept {
+    return directive == Directive::control;
 }
 
 /// Name of the innermost section that the directive stands in ("<proxy"), or nullptr at server level.
@@ -46,6 +52,9 @@ const char* on_directive(cmd_parms* cmd, void* mconfig, int argc, char* const ar
         if (!is_proxy && !is_for_requests(directive)) {
             return words.contradiction(
                 "not allowed here; it belongs to the server, a virtual host or a <Proxy> section");
+        }
+        if (is_proxy && is_for_requests_only(directive)) {
+            return words.contradiction("not allowed here; it belongs where SetHandler circuitbreaker-status stands");
         }
         auto* dir = static_cast<DirConfig*>(mconfig);
         settings = is_proxy ? &dir->section : &dir->request;
@@ -90,7 +99,7 @@ constinit const command_rec kDirectiveTable[] = {
     entry(Directive::open_time, kServerProxy,
           "BASE [max=DURATION] [factor=NUMBER] [jitter=PERCENT] [retry-after=On|Off]"),
     entry(Directive::max_open, kServerProxy, "largest percentage of a balancer's members to be out at once"),
-    entry(Directive::probes, kServerProxy, "N [concurrent=N] [tolerate=N] [successes=N]"),
+    entry(Directive::probes, kServerProxy, "N [concurrent=N] [tolerate=N] [successes=N] [max=N]"),
     entry(Directive::probe_timeout, kServerProxy, "time that a probe's response may take to begin, or Off"),
     entry(Directive::probe_if, kEverywhere, "an expression: only such requests may be probes"),
     entry(Directive::probe_header, kServerProxy, "name of a header field sent with probes, or Off"),
@@ -102,7 +111,10 @@ constinit const command_rec kDirectiveTable[] = {
     entry(Directive::retry_after, kEverywhere, "On or Off: send Retry-After with a refusal"),
     entry(Directive::max_concurrent, kServerProxy, "calls in flight to one member over all processes, or Off"),
     entry(Directive::fallback, kEverywhere, "a balancer that takes over when every member is refused, or Off"),
+    entry(Directive::failover, kEverywhere, "Off, Probes or All, [budget=PERCENT] [tries=N] [timeout=DURATION]"),
     entry(Directive::event_log, kServerOnly, "a file or \"|PROGRAM\" for one line of JSON per event, or Off"),
+    entry(Directive::record_path, kServerProxy, "On or Off: the last failing calls are kept with their paths"),
+    entry(Directive::control, ACCESS_CONF, "On or Off: POSTs to the status page may act on breakers"),
     {},
 };
 

@@ -181,6 +181,7 @@ int note_bytes(Call& call, apr_bucket_brigade* bb, core::Millis now) noexcept {
     call.line_status = status;
     const bool is_interim = status >= 100 && status < 200 && status != HTTP_SWITCHING_PROTOCOLS;
     call.interim = is_interim ? Interim::fields : Interim::none;
+    call.has_interim = call.has_interim || (is_interim && status != HTTP_CONTINUE);
     if (status == HTTP_CONTINUE) {
         // The head has arrived, and the body is sent from now on: as if nothing had been, but for the connection, which
         // has turned out to be alive.
@@ -199,6 +200,7 @@ bool may_tunnel(const Call& call, const request_rec* r) noexcept {
 }
 
 Outcome outcome_of(const Call& call, const request_rec* r, int rv) noexcept {
+    if (call.is_cut && call.has_headers) return core::status_outcome(call.status);  // we stopped it
     // ProxyErrorOverride: the backend's own status comes back as the result, its body was thrown away.
     if (has_note(r, "proxy-error-override") && rv >= 100) return core::status_outcome(rv);
     if (!call.is_http && !call.has_headers && rv >= 100 && rv == call.line_status)

@@ -7,6 +7,7 @@
 
 #include "call.hpp"
 #include "event_log.hpp"
+#include "pages/actions.hpp"
 #include "policies.hpp"
 #include "runtime.hpp"
 #include "select.hpp"
@@ -239,6 +240,7 @@ int cb_on_post_config(apr_pool_t* pconf, apr_pool_t*, apr_pool_t* ptemp, server_
     const std::uint32_t members = count_members(ptemp, s);
     if (members == 0 && !shm::existing_segment(s->process->pool).is_valid()) return OK;
     if (!open_shared_state(s, members) || !open_event_log(pconf, s)) return HTTP_INTERNAL_SERVER_ERROR;
+    draw_action_token();
     std::uint32_t without = 0;
     runtime.registry = Registry::build(pconf, ptemp, s, runtime.segment, runtime.epoch, without);
     if (without > 0) {

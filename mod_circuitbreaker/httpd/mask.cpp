@@ -24,6 +24,10 @@ bool is_barred(const proxy_worker_shared& worker, const proxy_balancer_shared& b
 
 }  // namespace
 
+bool is_usable(const proxy_worker_shared& worker, const proxy_balancer_shared& balancer) noexcept {
+    return !is_barred(worker, balancer) && !is_in_error(worker);
+}
+
 Mask::Mask(const RequestState& state) noexcept
     : pool_(state.r->pool),
       balancer_(state.balancer->s),
@@ -70,10 +74,10 @@ bool Mask::hides_all_usable() const noexcept {
     for (int i = 0; i < count_; ++i) {
         if (workers_[i] == nullptr) continue;
         const proxy_worker_shared& worker = *workers_[i]->s;
-        const bool is_usable = !is_barred(worker, *balancer_) && !is_in_error(worker);
+        const bool can_be_used = is_usable(worker, *balancer_);
         if (hidden_[i].is_hidden) {
-            hides_any_usable = hides_any_usable || is_usable;
-        } else if (is_usable) {
+            hides_any_usable = hides_any_usable || can_be_used;
+        } else if (can_be_used) {
             return false;
         } else {
             is_all_in_error = is_all_in_error && (worker.status & PROXY_WORKER_IN_ERROR) != 0;

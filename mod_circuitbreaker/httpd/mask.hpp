@@ -11,6 +11,9 @@
 
 namespace cb::httpd {
 
+/// Would mod_proxy give the member a request, by its own flags and errors?
+[[nodiscard]] bool is_usable(const proxy_worker_shared& worker, const proxy_balancer_shared& balancer) noexcept;
+
 class Mask {
   public:
     explicit Mask(const RequestState& state) noexcept;

@@ -128,8 +128,8 @@ const char* read_probes(const Words& words, Policy& policy) noexcept {
     if (!parse_number(words.word[0], 1, core::kMaxProbes, probes.round)) {
         return words.wrong(words.word[0], "a number of probes from 1 to 63");
     }
-    // What is not said follows from the number of probes.
-    probes.concurrent = probes.round < core::kMaxConcurrent ? probes.round : core::kMaxConcurrent;
+    // What is not said follows from the number of probes; a concurrent of 0 stands for that.
+    probes.concurrent = 0;
     probes.tolerate = 0;
     probes.successes = probes.round;
     probes.max = probes.round;
@@ -147,13 +147,25 @@ const char* read_probes(const Words& words, Policy& policy) noexcept {
             if (!parse_number(successes, 1, core::kMaxProbes, probes.successes)) {
                 return words.wrong(word, "successes=N from 1 to 63");
             }
+        } else if (const char* max = value_of(word, "max")) {
+            if (!parse_number(max, 1, core::kMaxProbes, probes.max)) {
+                return words.wrong(word, "max=N from 1 to 63");
+            }
         } else {
-            return words.wrong(word, "concurrent=N, tolerate=N or successes=N");
+            return words.wrong(word, "concurrent=N, tolerate=N, successes=N or max=N");
         }
     }
-    if (probes.concurrent > probes.round) {
+    if (probes.max < probes.round) {
+        return words.contradiction(apr_psprintf(words.cmd->pool,
+                                                "max=%u is less than the %u probes of a round, write max=%u or more",
+                                                probes.max, probes.round, probes.round));
+    }
+    if (probes.concurrent == 0) {
+        probes.concurrent = probes.max < core::kMaxConcurrent ? probes.max : core::kMaxConcurrent;
+    }
+    if (probes.concurrent > probes.max) {
         return words.contradiction(apr_psprintf(words.cmd->pool, "concurrent=%u is more than the %u probes of a round",
-                                                probes.concurrent, probes.round));
+                                                probes.concurrent, probes.max));
     }
     if (probes.successes > probes.round) {
         return words.contradiction(apr_psprintf(
@@ -241,6 +253,14 @@ const char* read_fallback(const Words& words, Settings& settings) noexcept {
     return nullptr;
 }
 
+const char* read_record_path(const Words& words, Policy& policy) noexcept {
+    return parse_on_off(words.word[0], policy.record_path) ? nullptr : words.wrong(words.word[0], "On or Off");
+}
+
+const char* read_control(const Words& words, Settings& settings) noexcept {
+    return parse_on_off(words.word[0], settings.control) ? nullptr : words.wrong(words.word[0], "On or Off");
+}
+
 const char* read_probe_header(const Words& words, Settings& settings) noexcept {
     const char* const name = words.word[0];
     settings.probe_header = nullptr;
@@ -252,6 +272,37 @@ const char* read_probe_header(const Words& words, Settings& settings) noexcept {
         if (is_word(name, taken)) return words.wrong(name, kAllowed);
     }
     settings.probe_header = apr_pstrdup(words.cmd->pool, name);
+    return nullptr;
+}
+
+const char* read_failover(const Words& words, Policy& policy) noexcept {
+    core::Failover& failover = policy.failover;
+    failover = core::Failover{};
+    const char* const mode = words.word[0];
+    if (is_word(mode, "Off")) {
+        failover.mode = core::FailoverMode::off;
+        return words.count == 1 ? nullptr : words.wrong(words.word[1], "nothing after Off");
+    }
+    if (!is_word(mode, "Probes") && !is_word(mode, "All")) return words.wrong(mode, "Off, Probes or All");
+    failover.mode = is_word(mode, "All") ? core::FailoverMode::all : core::FailoverMode::probes;
+    for (int i = 1; i < words.count; ++i) {
+        const char* const word = words.word[i];
+        if (const char* budget = value_of(word, "budget")) {
+            if (!parse_percent(budget, 0, failover.budget)) {
+                return words.wrong(word, "budget=PERCENT from 0 to 100 (\"budget=20%\")");
+            }
+        } else if (const char* tries = value_of(word, "tries")) {
+            if (!parse_number(tries, 2, core::kMaxTries, failover.tries)) {
+                return words.wrong(word, "tries=N from 2 to 100 (the first call is one)");
+            }
+        } else if (const char* timeout = value_of(word, "timeout")) {
+            if (!parse_duration(timeout, 1, core::kDay, failover.timeout)) {
+                return words.wrong(word, "timeout=DURATION from 1ms to 24h (\"timeout=10s\")");
+            }
+        } else {
+            return words.wrong(word, "budget=PERCENT, tries=N or timeout=DURATION");
+        }
+    }
     return nullptr;
 }
 
@@ -268,7 +319,7 @@ constinit const Reader kReaders[kDirectives] = {
     {read_slow_call, 2},
     {read_open_time, 5},
     {read_max_open, 1},
-    {read_probes, 4},
+    {read_probes, 5},
     {read_probe_timeout, 1},
     {nullptr, 1, read_probe_if},
     {nullptr, 1, read_probe_header},
@@ -280,7 +331,10 @@ constinit const Reader kReaders[kDirectives] = {
     {read_retry_after, 1},
     {read_max_concurrent, 1},
     {nullptr, 1, read_fallback},
+    {read_failover, 4},
     {nullptr, 1, read_event_log},
+    {read_record_path, 1},
+    {nullptr, 1, read_control},
 };
 
 }  // namespace cb::httpd

@@ -29,6 +29,11 @@ core::Millis member_timeout(const request_rec* r, const proxy_worker& worker) no
     return static_cast<core::Millis>(timeout / 1000);
 }
 
+std::uint32_t body_limit(const RequestState& state) noexcept {
+    const Settings* const said = said_for_request(state.r, Directive::body_limit);
+    return said != nullptr ? said->policy.body_limit : state.call.breaker->policy.body_limit;
+}
+
 bool wants_retry_after(const request_rec* r, const Breaker& breaker) noexcept {
     const Settings* const said = said_for_request(r, Directive::retry_after);
     return said != nullptr ? said->policy.retry_after : breaker.policy.retry_after;

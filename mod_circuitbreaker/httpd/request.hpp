@@ -7,7 +7,9 @@
 #define CIRCUITBREAKER_HTTPD_REQUEST_HPP
 
 #include "registry.hpp"
+#include "request_body.hpp"
 #include "shm/member.hpp"
+#include "snapshot.hpp"
 
 namespace cb::httpd {
 
@@ -25,6 +27,9 @@ struct Sample {
 /// body is sent (`read`: once more is read, it was).
 enum class Interim : std::uint8_t { none, fields, fields_of_continue, read };
 
+/// What becomes of an answer: it goes to the client, is held back until it is judged, or another member gives it.
+enum class Hold : std::uint8_t { none, undecided, withheld };
+
 /// One call to one member, as far as it has been seen (DESIGN 4.5 to 4.8).
 struct Call {
     Breaker* breaker = nullptr;  // nullptr: nothing to watch
@@ -38,6 +43,8 @@ struct Call {
     core::Millis first_byte_at = 0;
     core::Millis headers_at = 0;
     Sample sample;
+    apr_bucket_brigade* held = nullptr;      // of an answer that is held back
+    apr_off_t held_size = 0;                 // bytes of it so far
     apr_socket_t* timed_socket = nullptr;    // of a probe with a timeout of its own
     apr_interval_time_t own_timeout = 0;     // what the socket had before
     core::Millis retry_after = 0;            // what the response asks for
@@ -57,15 +64,28 @@ struct Call {
     bool is_kept_alive = false;  // the connection had served a request before
     bool has_bytes = false;
     Interim interim = Interim::none;
+    bool has_interim = false;   // an interim response that the client has seen
     bool is_answering = false;  // something was passed towards the client
     bool has_headers = false;
     bool is_broken_off = false;  // an error bucket was passed
     bool is_finished = false;    // verdict given, permit back
     bool is_settled = false;     // it was given by the headers, while the response went on
     bool is_break_counted = false;
+    bool is_cut = false;  // some of what was held back is gone
+    Hold hold = Hold::none;
+    core::Verdict verdict = core::Verdict::ignore;  // once it is finished
 
     /// While its permit is out.
     [[nodiscard]] bool is_probe() const noexcept { return permit.kind == shm::PermitKind::probe; }
+};
+
+/// The calls of one request, as CircuitBreakerFailover sees them.
+struct Failover {
+    const Snapshot* before = nullptr;     // nullptr: the present call's answer goes to the client, whatever it is
+    KeptBody* body = nullptr;             // nullptr: none, or not kept
+    const proxy_worker* first = nullptr;  // member of the first call
+    core::Millis began_at = 0;
+    int tries = 0;
 };
 
 struct RequestState {
@@ -80,6 +100,7 @@ struct RequestState {
     bool is_fallback = false;            // the balancer is another one's fallback
     bool is_nested = false;              // we are running mod_proxy's own hook
     Call call;
+    Failover failover;
 };
 
 /// The state of this request; made when asked for first. nullptr if `is_wanted` is false and there is none.
@@ -89,6 +110,8 @@ struct RequestState {
 [[nodiscard]] core::Millis settle_time(const request_rec* r, const Breaker& breaker) noexcept;
 /// Time that mod_proxy gives a silent member before it gives up (`timeout=`, ProxyTimeout, Timeout), ms.
 [[nodiscard]] core::Millis member_timeout(const request_rec* r, const proxy_worker& worker) noexcept;
+/// CircuitBreakerBodyLimit, likewise.
+[[nodiscard]] std::uint32_t body_limit(const RequestState& state) noexcept;
 [[nodiscard]] bool wants_retry_after(const request_rec* r, const Breaker& breaker) noexcept;
 
 }  // namespace cb::httpd

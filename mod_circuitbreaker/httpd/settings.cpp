@@ -36,7 +36,10 @@ void overlay(apr_pool_t* p, Settings& outer, const Settings& inner) noexcept {
     if (inner.has(Directive::retry_after)) to.retry_after = from.retry_after;
     if (inner.has(Directive::max_concurrent)) to.max_concurrent = from.max_concurrent;
     if (inner.has(Directive::fallback)) outer.fallback = inner.fallback;
+    if (inner.has(Directive::failover)) to.failover = from.failover;
     if (inner.has(Directive::event_log)) outer.event_log = inner.event_log;
+    if (inner.has(Directive::record_path)) to.record_path = from.record_path;
+    if (inner.has(Directive::control)) outer.control = inner.control;
     outer.set |= inner.set;
     for (std::uint32_t i = 0; i < kDirectives; ++i) {
         if (inner.where[i] != nullptr) outer.where[i] = inner.where[i];

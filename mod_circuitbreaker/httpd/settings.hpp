@@ -37,9 +37,12 @@ enum class Directive : std::uint8_t {
     retry_after,
     max_concurrent,
     fallback,
+    failover,
     event_log,
+    record_path,
+    control,
 };
-inline constexpr std::uint32_t kDirectives = 21;
+inline constexpr std::uint32_t kDirectives = 24;
 
 /// The names as they stand in httpd.conf, in the order of Directive.
 inline constexpr const char* kDirectiveNames[kDirectives] = {
@@ -63,7 +66,10 @@ inline constexpr const char* kDirectiveNames[kDirectives] = {
     "CircuitBreakerRetryAfter",
     "CircuitBreakerMaxConcurrent",
     "CircuitBreakerFallback",
+    "CircuitBreakerFailover",
     "CircuitBreakerEventLog",
+    "CircuitBreakerRecordPath",
+    "CircuitBreakerControl",
 };
 
 struct Settings {
@@ -74,6 +80,7 @@ struct Settings {
     const char* probe_header = nullptr;        // nullptr: Off
     const char* fallback = nullptr;            // name of a balancer; nullptr: Off
     const char* event_log = nullptr;           // file or "|program"; nullptr: Off
+    bool control = false;                      // the status page may act
     std::uint32_t set = 0;                     // bits: 1 << Directive
     const ap_directive_t* where[kDirectives] = {};
 

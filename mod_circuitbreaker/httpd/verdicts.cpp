@@ -57,11 +57,6 @@ bool needs_body(const VerdictRule& rule) noexcept {
                        [](const Condition& condition) noexcept { return condition.needs_body(); });
 }
 
-std::uint32_t body_limit(const RequestState& state) noexcept {
-    const Settings* const said = said_for_request(state.r, Directive::body_limit);
-    return said != nullptr ? said->policy.body_limit : state.call.breaker->policy.body_limit;
-}
-
 bool ends_with(const char* text, std::size_t length, const char* end) noexcept {
     const std::size_t size = std::strlen(end);
     return length >= size && ap_cstr_casecmpn(text + length - size, end, size) == 0;

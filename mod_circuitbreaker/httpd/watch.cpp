@@ -1,6 +1,7 @@
 #include "watch.hpp"
 
 #include "call.hpp"
+#include "holding.hpp"
 #include "judge.hpp"
 #include "probe_marks.hpp"
 #include "retry_after.hpp"
@@ -116,6 +117,7 @@ extern "C" apr_status_t on_response(ap_filter_t* f, apr_bucket_brigade* bb) noex
         call.is_answering = true;
         // mod_proxy_http has all headers when it begins with the body, which may break off before its first byte.
         if (!is_error_first || (call.is_http && state.r->sent_bodyct != 0)) note_headers(state);
+        begin_holding(state);
     }
     if (call.has_headers && !call.is_finished && !is_read_later && !state.r->connection->aborted) {
         // uwsgi takes the end of the connection for the end of the response, however much is missing; and a client that
@@ -130,7 +132,7 @@ extern "C" apr_status_t on_response(ap_filter_t* f, apr_bucket_brigade* bb) noex
             finish_call(state, core::status_outcome(call.status));
         }
     }
-    return ap_pass_brigade(f->next, bb);
+    return pass_or_hold(state, f, bb, is_end);
 }
 
 /// The request is sent: what comes back?
@@ -167,12 +169,7 @@ ap_filter_t* add_response_filter(RequestState& state) noexcept {
 }
 
 void note_begin(RequestState& state) noexcept {
-    if (!state.call.is_probe() || state.call.is_http) return;
-    const apr_table_t* const fields = state.r->headers_in;
-    const char* const length = apr_table_get(fields, "Content-Length");
-    const bool has_body =
-        apr_table_get(fields, "Transfer-Encoding") != nullptr || (length != nullptr && strcmp(length, "0") != 0);
-    if (!has_body) mark(state.call, shm::Phase::sent);
+    if (state.call.is_probe() && !state.call.is_http && !has_body(state.r)) mark(state.call, shm::Phase::sent);
 }
 
 bool is_slow(const Call& call) noexcept {
@@ -186,6 +183,7 @@ bool has_settled(const RequestState& state) noexcept {
 }
 
 void register_watch_filters() noexcept {
+    register_body_filter();
     // Next to the handler: sees what the backend sent before any other filter has touched it.
     response_filter = ap_register_output_filter("CIRCUITBREAKER_RESPONSE", on_response, nullptr,
                                                 static_cast<ap_filter_type>(AP_FTYPE_RESOURCE - 1));

@@ -22,7 +22,7 @@ std::uint64_t BreakerBlock::number(const std::string& key) const {
 }
 
 BreakerPage::BreakerPage(const Httpd& httpd) {
-    const Response response = get(httpd.url("/breakers"));
+    const Response response = get(httpd.url("/breakers?auto"));
     if (response.status != 200) throw std::runtime_error("no status page: " + response.error + "\n" + httpd.describe());
     std::istringstream lines(response.body);
     BreakerBlock block;

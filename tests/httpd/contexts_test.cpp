@@ -55,7 +55,7 @@ INSTANTIATE_TEST_SUITE_P(
         Usage{"OpenTime", "CircuitBreakerOpenTime", "10s max=1min", "1s max=2s factor=2 jitter=0 retry-after=On x",
               "from 100ms to 24h", false},
         Usage{"MaxOpen", "CircuitBreakerMaxOpen", "50%", "50 60", "from 1 to 100", false},
-        Usage{"Probes", "CircuitBreakerProbes", "5 tolerate=1", "5 concurrent=1 tolerate=1 successes=1 x",
+        Usage{"Probes", "CircuitBreakerProbes", "5 tolerate=1", "5 concurrent=1 tolerate=1 successes=1 max=5 x",
               "from 1 to 63", false},
         Usage{"RampUp", "CircuitBreakerRampUp", "60s from=5", "60s from=5 to=50", "from 100ms to 24h", false},
         Usage{"Verdict", "CircuitBreakerVerdict", "failure 500", "failure" + words(62) + " last", "success, failure",
@@ -68,9 +68,12 @@ INSTANTIATE_TEST_SUITE_P(
         Usage{"ProbeHeader", "CircuitBreakerProbeHeader", "X-Probe", "X-Probe X-Other", "header field", false},
         Usage{"MaxConcurrent", "CircuitBreakerMaxConcurrent", "50", "50 60", "from 1 to 1000000", false},
         Usage{"Fallback", "CircuitBreakerFallback", "off", "Off Off", "name of a balancer", true},
+        Usage{"Failover", "CircuitBreakerFailover", "All tries=3", "All budget=5 tries=2 timeout=1s x",
+              "Off, Probes or All", true},
         Usage{"BodyLimit", "CircuitBreakerBodyLimit", "4096", "1 2", "from 1 to 1048576", true},
         Usage{"Settle", "CircuitBreakerSettle", "5s", "5s 6s", "from 0s to 24h", true},
-        Usage{"RetryAfter", "CircuitBreakerRetryAfter", "Off", "On Off", "On or Off", true}),
+        Usage{"RetryAfter", "CircuitBreakerRetryAfter", "Off", "On Off", "On or Off", true},
+        Usage{"RecordPath", "CircuitBreakerRecordPath", "On", "On Off", "On or Off", false}),
     [](const auto& usage) { return std::string(usage.param.test_name); });
 
 TEST_P(EachDirective, WithoutAValueIsRefusedWithTheRightOnes) {
@@ -124,10 +127,30 @@ TEST_P(EachDirective, StandsInSectionsForRequestsOnlyIfItIsAboutRequests) {
     }
 }
 
+TEST(Control, BelongsToSectionsForRequestsOnly) {
+    ConfigCheck check(members);
+    const std::string line = "CircuitBreakerControl On";
+    check.expect_accepted("<Location /x>\n" + line + "\n</Location>\n<Directory />\n" + line +
+                          "\n</Directory>\n<Files x>\n" + line + "\n</Files>\n<If \"true\">\n" + line + "\n</If>\n");
+    check.expect_refused(line, {"CircuitBreakerControl", "not allowed here"});
+    check.expect_refused("<VirtualHost *:81>\n" + line + "\n</VirtualHost>", {"not allowed in"}, line);
+    check.expect_refused("<Proxy balancer://app>\n" + line + "\n</Proxy>",
+                         {"CircuitBreakerControl: not allowed here", "SetHandler circuitbreaker-status"}, line);
+    check.expect_refused("<Location /x>\nCircuitBreakerControl\n</Location>",
+                         {"CircuitBreakerControl:", "value is missing", "On or Off"}, "CircuitBreakerControl");
+    check.expect_refused("<Location /x>\n" + line + " Off\n</Location>",
+                         {"CircuitBreakerControl:", "\"Off\"", "too many"}, line);
+    for (const char* value : {"Yes", "1", "Observe"}) {
+        check.expect_refused("<Location /x>\nCircuitBreakerControl " + std::string(value) + "\n</Location>",
+                             {"CircuitBreakerControl:", "\"" + std::string(value) + "\"", "On or Off"},
+                             "CircuitBreakerControl");
+    }
+}
+
 TEST(Htaccess, MayHoldNoDirectiveOfOurs) {
     Httpd httpd({.config = "<Directory />\n    AllowOverride All\n</Directory>\n"});
-    const std::vector<std::string> lines{"CircuitBreaker On", "CircuitBreakerSettle 1s",
-                                         "CircuitBreakerRetryAfter Off"};
+    const std::vector<std::string> lines{"CircuitBreaker On", "CircuitBreakerSettle 1s", "CircuitBreakerRetryAfter Off",
+                                         "CircuitBreakerControl On"};
     for (std::size_t i = 0; i < lines.size(); ++i) {
         httpd.put_document(std::to_string(i) + "/.htaccess", lines[i] + "\n");
         httpd.put_document(std::to_string(i) + "/page", "page");

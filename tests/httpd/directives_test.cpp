@@ -120,6 +120,11 @@ INSTANTIATE_TEST_SUITE_P(
                     "63 ",
                     {"successes=", "successes=0", "successes=64", "successes=all"},
                     "from 1 to 63"},
+        WrongValues{"ProbesMax",
+                    "CircuitBreakerProbes",
+                    "3 ",
+                    {"max=", "max=0", "max=64", "max=-1", "max=Off", "max=6x"},
+                    "from 1 to 63"},
         WrongValues{"ProbesKey", "CircuitBreakerProbes", "3 ", {"5", "parallel=2", "concurrent"}, "concurrent=N"},
         WrongValues{"RampUp", "CircuitBreakerRampUp", "", {"99ms", "0s", "25h", "60", "On"}, "from 100ms to 24h"},
         WrongValues{"RampUpFrom",
@@ -150,13 +155,32 @@ INSTANTIATE_TEST_SUITE_P(
                     "",
                     {"0", "-1", "1000001", "50%", "On", "1.5"},
                     "from 1 to 1000000"},
+        WrongValues{"Failover", "CircuitBreakerFailover", "", {"On", "Some", "3", "tries=2"}, "Off, Probes or All"},
+        WrongValues{"FailoverBudget",
+                    "CircuitBreakerFailover",
+                    "All ",
+                    {"budget=", "budget=101", "budget=-1", "budget=x"},
+                    "budget=PERCENT from 0 to 100"},
+        WrongValues{"FailoverTries",
+                    "CircuitBreakerFailover",
+                    "All ",
+                    {"tries=", "tries=1", "tries=101", "tries=x"},
+                    "tries=N from 2 to 100"},
+        WrongValues{"FailoverTimeout",
+                    "CircuitBreakerFailover",
+                    "Probes ",
+                    {"timeout=", "timeout=0ms", "timeout=10", "timeout=25h"},
+                    "timeout=DURATION from 1ms to 24h"},
+        WrongValues{"FailoverKey", "CircuitBreakerFailover", "All ", {"5", "retries=2", "Off"}, "tries=N"},
+        WrongValues{"FailoverOffAndMore", "CircuitBreakerFailover", "Off ", {"tries=2"}, "nothing after Off"},
         WrongValues{"BodyLimit",
                     "CircuitBreakerBodyLimit",
                     "",
                     {"0", "-1", "1048577", "8k", "Off", "8192.0"},
                     "from 1 to 1048576"},
         WrongValues{"Settle", "CircuitBreakerSettle", "", {"10", "25h", "Off", "-1s"}, "from 0s to 24h"},
-        WrongValues{"RetryAfter", "CircuitBreakerRetryAfter", "", {"1", "10s", "Yes", "Observe"}, "On or Off"}),
+        WrongValues{"RetryAfter", "CircuitBreakerRetryAfter", "", {"1", "10s", "Yes", "Observe"}, "On or Off"},
+        WrongValues{"RecordPath", "CircuitBreakerRecordPath", "", {"1", "Yes", "/path", "Observe"}, "On or Off"}),
     [](const auto& wrong) { return std::string(wrong.param.test_name); });
 
 TEST(RightValue, OfEveryDirectivePassesToTheEndsOfItsRange) {
@@ -174,7 +198,7 @@ TEST(RightValue, OfEveryDirectivePassesToTheEndsOfItsRange) {
          "30s jitter=5 factor=1.5 max=1min", "10min"},  // above the default max: then it is its own
         {"CircuitBreakerMaxOpen ", "1", "100%", "34"},
         {"CircuitBreakerProbes ", "1", "63", "63 concurrent=16 tolerate=15 successes=63", "17 concurrent=1",
-         "3 successes=1 tolerate=0"},
+         "3 successes=1 tolerate=0", "3 max=3", "3 concurrent=12 tolerate=1 successes=2 max=12", "1 max=63"},
         {"CircuitBreakerRampUp ", "100ms", "24h from=100", "60s from=0%", "Off"},
         {"CircuitBreakerVerdict ", "failure 500-599", "FATAL 503 connect", "tolerate 404 timeout",
          "ignore local client stale", "success json=/a:1", "failure body=/x/i", "failure \"expr=resp('X') == 'y'\"",
@@ -184,9 +208,12 @@ TEST(RightValue, OfEveryDirectivePassesToTheEndsOfItsRange) {
         {"CircuitBreakerProbeIf ", "true", "\"%{REQUEST_METHOD} in {'GET', 'HEAD'}\""},
         {"CircuitBreakerProbeHeader ", "X-Probe", "x_1!", "Off"},
         {"CircuitBreakerMaxConcurrent ", "1", "1000000", "OFF"},
+        {"CircuitBreakerFailover ", "off", "Probes", "ALL", "All budget=0", "All budget=100% tries=2 timeout=1ms",
+         "Probes TRIES=100 timeout=24h"},
         {"CircuitBreakerBodyLimit ", "1", "1048576", "8192"},
         {"CircuitBreakerSettle ", "0s", "24h", "500ms"},
         {"CircuitBreakerRetryAfter ", "On", "off"},
+        {"CircuitBreakerRecordPath ", "Off", "on"},
     };
     for (const std::vector<std::string>& each : lines) {
         std::string all;  // the last one stays
@@ -200,6 +227,12 @@ TEST(Contradiction, WithinADirectiveIsRefusedWhereItStands) {
     ConfigCheck check(members);
     check.expect_refused("CircuitBreakerProbes 3 concurrent=4", {"CircuitBreakerProbes:", "concurrent=4", "3 probes"});
     check.expect_refused("CircuitBreakerProbes 3 successes=4", {"CircuitBreakerProbes:", "successes=4", "3 probes"});
+    check.expect_refused("CircuitBreakerProbes 3 max=2",
+                         {"CircuitBreakerProbes:", "max=2", "3 probes", "write max=3 or more"});
+    check.expect_refused("CircuitBreakerProbes 3 max=6 concurrent=7",
+                         {"CircuitBreakerProbes:", "concurrent=7", "6 probes"});
+    check.expect_refused("CircuitBreakerProbes 3 successes=4 max=6",
+                         {"CircuitBreakerProbes:", "successes=4", "3 probes"});
     check.expect_refused("CircuitBreakerOpenTime 30s max=29999ms",
                          {"CircuitBreakerOpenTime:", "max=29999ms", "30s", "write max=30s or more"});
 }

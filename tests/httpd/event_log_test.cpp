@@ -110,7 +110,8 @@ TEST_P(EventLog, OfManyMembersThatTripAtOnceInManyChildrenHasWholeLinesOnly) {
 TEST_P(EventLog, GoesOnOverRestartsAndTellsOfSuppressedTrips) {
     Backend one("one");
     Backend two("two");
-    const std::string policy = std::string(quick_policy) + long_open + to_file + "CircuitBreakerMaxOpen 50\n";
+    const std::string policy =
+        std::string(quick_policy) + long_open + to_file + "CircuitBreakerMaxOpen 50\nCircuitBreakerRecordPath On\n";
     Httpd httpd(site(policy, balancer_of(member_line(one) + member_line(two))));
     httpd.start();
     one.answer(Reply::status(502));
@@ -131,7 +132,8 @@ TEST_P(EventLog, GoesOnOverRestartsAndTellsOfSuppressedTrips) {
     EXPECT_EQ(events[1].text("from"), "closed");
     EXPECT_TRUE(events[1].is_null("to"));
     EXPECT_EQ(events[1].text("reason"), "consecutive failures");
-    EXPECT_EQ(events[1].list("recent").size(), 3U);
+    ASSERT_EQ(events[1].list("recent").size(), 3U);
+    EXPECT_EQ(events[1].list("recent")[0].text("path"), "/app/x");
 }
 
 /// A named pipe with room for one page, and the test at its reading end.

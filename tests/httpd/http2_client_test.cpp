@@ -145,6 +145,36 @@ class Http2 : public TrafficTest {
 };
 INSTANTIATE_TEST_SUITE_P(Mpms, Http2, testing::Values(Mpm::worker, Mpm::event), mpm_name);  // prefork has no HTTP/2
 
+TEST_P(Http2, AFailedCallIsMadeAgainForItsStreamAlone) {
+    Backend bad("bad");
+    Backend good("good");
+    Httpd httpd(site(std::string(counting_policy) + "CircuitBreakerFailover All budget=100\n",
+                     balancer_of(member_line(bad, "loadfactor=100") + member_line(good))));
+    httpd.start();
+    bad.answer_path("/failing", Reply::status(503, "no").header("X-Mark", "bad").header("Set-Cookie", "a=b"));
+    bad.answer_path("/reset", Reply::reset());
+    Http2Client client(httpd);
+    std::vector<const Stream*> failing;
+    std::vector<const Stream*> fine;
+    for (int i = 0; i < 5; ++i) {
+        failing.push_back(&client.start("/app/failing"));
+        failing.push_back(&client.start("/app/reset"));
+        fine.push_back(&client.start("/app/x"));
+    }
+    EXPECT_TRUE(client.finish());
+    for (const Stream* stream : failing) {
+        EXPECT_EQ(stream->status(), 200);
+        EXPECT_EQ(stream->headers().get("X-Backend"), "good");
+        EXPECT_FALSE(stream->headers().has("X-Mark"));
+        EXPECT_FALSE(stream->headers().has("Set-Cookie"));
+    }
+    for (const Stream* stream : fine)
+        EXPECT_EQ(stream->status(), 200);
+    EXPECT_GE(BreakerPage(httpd).member(bad).number("Failovers"), 9U) << "mod_proxy gives the other one a hundredth";
+    EXPECT_TRUE(wait_for_no_permits(httpd, bad));
+    EXPECT_TRUE(wait_for_no_permits(httpd, good));
+}
+
 TEST_P(Http2, HasTheSameVerdictsStreamByStream) {
     Backend app("app");
     Httpd httpd(site(counting_policy, plain_worker(app, "timeout=1 disablereuse=on")));

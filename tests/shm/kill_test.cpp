@@ -22,12 +22,14 @@ constexpr struct Place {
     const char* name;
     bool is_once = false;
 } kPlaces[] = {
-    {"bind.begin"},       {"bind.claimed"},   {"bind.epoch"},       {"bind.found"},       {"bind.written"},
-    {"cells.added"},      {"cells.sum"},      {"change.won"},       {"control.cas"},      {"mark.begin"},
-    {"max_open.applied"}, {"max_open.begin"}, {"max_open.between"}, {"max_open.claimed"}, {"register.claimed", true},
-    {"result.recorded"},  {"settle.applied"}, {"settle.begin"},     {"settle.claimed"},   {"settle.freed"},
-    {"take.applied"},     {"take.begin"},     {"take.done"},        {"take.reserved"},    {"window.bucket"},
-    {"window.cell"},      {"window.full"},    {"window.head"},
+    {"adaptive.cas"},    {"bind.begin"},       {"bind.claimed"},     {"bind.epoch"},
+    {"bind.found"},      {"bind.written"},     {"cells.added"},      {"cells.sum"},
+    {"change.won"},      {"control.cas"},      {"mark.begin"},       {"max_open.applied"},
+    {"max_open.begin"},  {"max_open.between"}, {"max_open.claimed"}, {"register.claimed", true},
+    {"result.recorded"}, {"settle.applied"},   {"settle.begin"},     {"settle.claimed"},
+    {"settle.freed"},    {"take.applied"},     {"take.begin"},       {"take.done"},
+    {"take.reserved"},   {"window.bucket"},    {"window.cell"},      {"window.full"},
+    {"window.head"},
 };
 
 /// Places that only the parent passes; its death is the server's.
@@ -250,6 +252,8 @@ TEST_P(ADeadClaimer, OfAnOldSlotDoesNotBringItsHistoryBack) {
     shm::Slot& slot = world.add("a", rules);
     call(slot, rules, world.parent(), kFatal);
     const std::uint32_t before = word_of(slot).generation;
+    slot.probe_rate = 1;
+    slot.flapping = 1;
     world.segment.header->epoch.fetch_add(1);
     ASSERT_EQ(shm::free_unused(world.segment, 1), 1U);
     const pid_t child = dies_claiming();
@@ -259,6 +263,11 @@ TEST_P(ADeadClaimer, OfAnOldSlotDoesNotBringItsHistoryBack) {
     EXPECT_EQ(state_of(again), State::closed);
     EXPECT_GT(word_of(again).generation, before);
     EXPECT_EQ(again.totals.calls.load(), 0U);
+    EXPECT_EQ(again.probe_rate.load(), 0U);
+    EXPECT_EQ(again.flapping.load(), 0U);
+    EXPECT_EQ(again.history_head.load(), 0U);
+    EXPECT_EQ(again.recorded.load(), 0U);
+    EXPECT_EQ(again.recorder[0].number.load(), 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(At, ADeadClaimer, testing::Values("bind.claimed", "bind.written"),

@@ -24,7 +24,7 @@ constexpr std::uint32_t kConcurrent = 2;
 Members::Members(World& world) : single_rules(policy()), three_rules(policy()) {
     single_rules.slow_call = {1, 100};
     single_rules.open_time = {100, 400, 2000, 0, false};
-    single_rules.probes = {6, 3, 1, 4, 6};
+    single_rules.probes = {6, 3, 1, 4, 12};
     single_rules.ramp_up = {150, 50};
     single_rules.max_concurrent = kConcurrent;
     three_rules.window = {0, 17};

@@ -16,6 +16,7 @@ std::optional<std::string> Wire::take(std::size_t count) {
     }
     std::string bytes = buffer_.substr(0, count);
     buffer_.erase(0, count);
+    taken_ += count;
     return bytes;
 }
 
@@ -68,7 +69,10 @@ bool WireBackend::wait_for_hanging(unsigned count) const {
 
 void WireBackend::serve(Connection& connection) {
     Wire wire(connection);
-    while (connection.become_idle() && dialect_.read_request(wire)) {
+    for (;;) {
+        const std::size_t before = wire.taken();
+        if (!connection.become_idle() || !dialect_.read_request(wire)) return;
+        last_request_bytes_ = wire.taken() - before;
         ++requests_;
         WireReply reply;
         {

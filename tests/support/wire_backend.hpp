@@ -30,9 +30,13 @@ class Wire {
     /// Up to and with that character.
     [[nodiscard]] std::optional<std::string> take_through(char last);
     bool send(std::string_view bytes) { return connection_.send(bytes); }
+    /// Bytes taken so far.
+    [[nodiscard]] std::size_t taken() const { return taken_; }
 
   private:
     bool fill();
+
+    std::size_t taken_ = 0;
 
     Connection& connection_;
     std::string buffer_;
@@ -99,6 +103,8 @@ class WireBackend {
     void reset_connections(bool on = true) { server_.reset_on_accept(on); }
 
     [[nodiscard]] unsigned requests() const { return requests_; }
+    /// Of the last request, on the wire, its body with it.
+    [[nodiscard]] std::size_t last_request_bytes() const { return last_request_bytes_; }
     [[nodiscard]] unsigned hanging() const { return hanging_; }
     [[nodiscard]] bool wait_for_hanging(unsigned count) const;
 
@@ -113,6 +119,7 @@ class WireBackend {
     std::mutex mutex_;  // guards reply_
     WireReply reply_ = WireReply::status(200);
     std::atomic<unsigned> requests_{0};
+    std::atomic<std::size_t> last_request_bytes_{0};
     std::atomic<unsigned> hanging_{0};
     std::atomic<unsigned> releases_{0};
     ConnectionServer server_;  // last: its threads use all of the above

@@ -1,0 +1,172 @@
+#include "failover.hpp"
+
+#include <algorithm>
+
+#include "mask.hpp"
+#include "probe_marks.hpp"
+#include "request_body.hpp"
+#include "runtime.hpp"
+#include "select.hpp"
+#include "shm/retries.hpp"
+
+namespace cb::httpd {
+namespace {
+
+constexpr core::Millis kBudgetSpan = 10 * core::kMillisPerSecond;  // retries of the last so much count
+
+core::Millis now() noexcept {
+    return runtime.process.clock.now();
+}
+
+const core::Failover& policy_for(const RequestState& state) noexcept {
+    const Settings* const said = said_for_request(state.r, Directive::failover);
+    return said != nullptr ? said->policy.failover : state.call.breaker->policy.failover;
+}
+
+/// RFC 9110 9.2.2.
+bool is_idempotent(const request_rec* r) noexcept {
+    switch (r->method_number) {
+        case M_GET:  // HEAD too
+        case M_OPTIONS:
+        case M_TRACE:
+        case M_PUT:
+        case M_DELETE:
+            return true;
+        default:
+            return false;
+    }
+}
+
+/// FCGI with ProxyErrorOverride sends the error page itself, past every filter.
+bool sends_error_page_itself(const RequestState& state) noexcept {
+    const auto* const dir =
+        static_cast<const proxy_dir_conf*>(ap_get_module_config(state.r->per_dir_config, proxy.proxy_module));
+    return dir->error_override != 0 && strcmp(state.call.worker->s->scheme, "fcgi") == 0;
+}
+
+bool is_at_start(const request_rec* r) noexcept {
+    return r->sent_bodyct == 0 && r->eos_sent == 0 && r->bytes_sent == 0;
+}
+
+bool lets_through(request_rec* r, const proxy_worker& worker) noexcept {
+    const Breaker* const breaker = runtime.registry->find(worker);
+    if (breaker == nullptr || !breaker->is_enforcing()) return true;
+    const shm::Slot& slot = *breaker->slot.load(std::memory_order_acquire);
+    const core::Word word = core::unpack(slot.word.load(std::memory_order_seq_cst));
+    switch (word.state) {
+        case core::State::closed:
+        case core::State::recovering:
+        case core::State::forced_closed:
+            return true;
+        case core::State::open:
+        case core::State::half_open:
+            return core::probe_room(word, breaker->policy, now()) > 0 && may_probe(r, *breaker, slot);
+        case core::State::forced_open:
+            break;
+    }
+    return false;
+}
+
+/// A look only: nothing is counted, and no permit taken.
+bool is_another_allowed(const RequestState& state) noexcept {
+    const proxy_balancer& balancer = *state.balancer;
+    for (int i = 0; i < balancer.workers->nelts; ++i) {
+        const proxy_worker* const worker = workers_of(balancer)[i];
+        if (worker == nullptr || worker == state.call.worker) continue;
+        const bool is_tried =
+            std::find(state.tried, state.tried + state.tried_count, worker) != state.tried + state.tried_count;
+        if (!is_tried && is_usable(*worker->s, *balancer.s) && lets_through(state.r, *worker)) return true;
+    }
+    return false;
+}
+
+/// With nofailover a session stays where it is bound.
+bool is_bound(const RequestState& state) noexcept {
+    return state.balancer->s->sticky_force != 0 && apr_table_get(state.r->notes, "session-route") != nullptr;
+}
+
+bool may_call_again(const RequestState& state) noexcept {
+    const Failover& failover = state.failover;
+    if (failover.before == nullptr || state.call.has_interim || state.r->connection->aborted) return false;
+    if (failover.body != nullptr && failover.body->is_over) return false;
+    const core::Failover& policy = policy_for(state);
+    const core::Millis limit = policy.timeout > 0 ? policy.timeout : member_timeout(state.r, *failover.first);
+    return now() - failover.began_at < limit && is_another_allowed(state);
+}
+
+bool take_retry(RequestState& state) noexcept {
+    const proxy_balancer& balancer = *state.balancer;
+    const auto count = static_cast<std::uint32_t>(balancer.workers->nelts);
+    auto** const slots = static_cast<shm::Slot**>(apr_pcalloc(state.r->pool, count * sizeof(shm::Slot*)));
+    std::uint64_t calls = 0;
+    for (std::uint32_t i = 0; i < count; ++i) {
+        const proxy_worker* const worker = workers_of(balancer)[i];
+        Breaker* const breaker = worker != nullptr ? runtime.registry->find(*worker) : nullptr;
+        if (breaker == nullptr) continue;
+        slots[i] = breaker->slot.load(std::memory_order_acquire);
+        calls += shm::sums_now(*slots[i], breaker->policy, runtime.process).calls;
+    }
+    const core::Millis window = state.call.breaker->policy.window.span;  // 0: the last so many calls
+    const core::Millis span = window > 0 ? std::min(window, kBudgetSpan) : kBudgetSpan;
+    if (window > span) calls = calls * span / window;
+    const std::uint64_t allowed =
+        std::max(policy_for(state).budget * calls / 100, core::kLeastRetriesPerSecond * span / core::kMillisPerSecond);
+    return shm::take_retry(*state.call.slot, slots, count, span, allowed, now());
+}
+
+}  // namespace
+
+void begin_try(RequestState& state) noexcept {
+    Failover& failover = state.failover;
+    const Call& call = state.call;
+    if (failover.tries++ == 0) {
+        failover.began_at = call.started;
+        failover.first = call.worker;
+    }
+    failover.before = nullptr;
+    if (state.balancer == nullptr || state.balancer->workers->nelts < 2 || !call.breaker->is_enforcing()) return;
+    const core::Failover& policy = policy_for(state);
+    const bool is_wanted =
+        policy.mode == core::FailoverMode::all || (policy.mode == core::FailoverMode::probes && call.is_probe());
+    if (!is_wanted || failover.tries >= static_cast<int>(policy.tries)) return;
+    if (!is_at_start(state.r) || is_bound(state) || sends_error_page_itself(state)) return;
+    // From the first call on, or never: an earlier one may have read some of it already.
+    if (has_body(state.r) && failover.body == nullptr) {
+        if (failover.tries > 1) return;
+        failover.body = keep_body(state.r, static_cast<apr_off_t>(body_limit(state)));
+    }
+    failover.before = take_snapshot(state.r);
+}
+
+bool may_withhold(const RequestState& state) noexcept {
+    return is_idempotent(state.r) && may_call_again(state);
+}
+
+bool withhold(RequestState& state, core::Outcome outcome, core::Verdict verdict) noexcept {
+    if (state.failover.before == nullptr) return false;
+    const bool is_failed =
+        verdict == core::Verdict::failure || verdict == core::Verdict::fatal || outcome == core::Outcome::stale;
+    // Whatever the method: nothing was sent.
+    const bool may_be_made_again = is_idempotent(state.r) || outcome == core::Outcome::connect;
+    return is_failed && may_be_made_again && may_call_again(state) && take_retry(state);
+}
+
+bool go_elsewhere(RequestState& state, proxy_worker** worker, char** url) noexcept {
+    Failover& failover = state.failover;
+    shm::Slot& failed = *state.call.slot;
+    const Snapshot* const after = failover.before != nullptr ? take_snapshot(state.r) : nullptr;
+    if (after != nullptr) put_back(state.r, *failover.before);
+    if (failover.body != nullptr && !failover.body->is_over) rewind_body(state.r, *failover.body);
+    proxy_worker* next = nullptr;
+    char* next_url = nullptr;
+    if (choose_another(state, **worker, &next, &next_url) != OK) {
+        if (after != nullptr) put_back(state.r, *after);
+        return false;
+    }
+    failed.totals.failovers.fetch_add(1, std::memory_order_relaxed);
+    *worker = next;
+    *url = next_url;
+    return true;
+}
+
+}  // namespace cb::httpd

@@ -1,0 +1,47 @@
+// What an operator can do to a breaker, by POST to the status page.
+//
+// Purpose: DESIGN 8, CASES 30. Force open, force closed, reset, back to automatic; only where CircuitBreakerControl is
+// On, only by POST, only with the token of a page of ours, only from a page of the same host.
+// Thread safety: each request on its own thread. draw_action_token() is the parent's, in post_config.
+// Invariants: whatever is refused changes nothing and leaves one line in the error log, as does whatever is done.
+#ifndef CIRCUITBREAKER_HTTPD_PAGES_ACTIONS_HPP
+#define CIRCUITBREAKER_HTTPD_PAGES_ACTIONS_HPP
+
+#include "html_out.hpp"
+#include "model.hpp"
+
+namespace cb::httpd {
+
+/// Draws the token once in the life of the segment: forms stay good over restarts.
+void draw_action_token() noexcept;
+
+/// 32 hexadecimal digits; nullptr if there is no token: nothing can be done then.
+[[nodiscard]] const char* action_token(apr_pool_t* p) noexcept;
+
+/// Where the forms of a page post to, and with what.
+struct Controls {
+    const char* url = nullptr;
+    const char* token = nullptr;  // nullptr: there are none
+
+    [[nodiscard]] bool are_there() const noexcept { return token != nullptr; }
+};
+
+/// The status page's own, for this request.
+[[nodiscard]] Controls own_controls(const request_rec* r) noexcept;
+
+/// Those of the first <Location> of this virtual host that has both `SetHandler circuitbreaker-status` and
+/// `CircuitBreakerControl On`.
+[[nodiscard]] Controls controls_of_server(const request_rec* r) noexcept;
+
+/// The buttons that make sense in the member's state.
+void write_action_form(const HtmlOut& out, const MemberSnapshot& member, const Controls& controls) noexcept;
+
+/// Does what a POST asks for: 303 back to the page, or why not.
+[[nodiscard]] int do_action(request_rec* r) noexcept;
+
+/// 403, and the line in the error log that says why.
+[[nodiscard]] int refuse_action(const request_rec* r, const char* why) noexcept;
+
+}  // namespace cb::httpd
+
+#endif

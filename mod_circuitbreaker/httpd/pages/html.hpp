@@ -1,0 +1,22 @@
+// The status page itself.
+//
+// Purpose: DESIGN 8. What is out, since when, why, what was tried and when it will be probed, from top to bottom; on a
+// phone, in the dark, and without JavaScript. Thread safety: writes one request's response.
+#ifndef CIRCUITBREAKER_HTTPD_PAGES_HTML_HPP
+#define CIRCUITBREAKER_HTTPD_PAGES_HTML_HPP
+
+#include "actions.hpp"
+
+namespace cb::httpd {
+
+struct PageOptions {
+    unsigned refresh = 5;  // seconds; 0: not by itself
+    Controls controls;
+    bool is_one_member = false;  // asked for by `?member=`
+};
+
+void write_html(request_rec* r, const MemberList& members, const PageOptions& options) noexcept;
+
+}  // namespace cb::httpd
+
+#endif

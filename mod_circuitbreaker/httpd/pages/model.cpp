@@ -1,0 +1,221 @@
+#include "model.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "httpd/runtime.hpp"
+
+namespace cb::httpd {
+namespace {
+
+constexpr auto kRelaxed = std::memory_order_relaxed;  // counters, for people
+
+template <std::size_t N>
+void copy(std::uint64_t (&to)[N], const shm::Atomic64 (&from)[N]) noexcept {
+    for (std::size_t i = 0; i < N; ++i)
+        to[i] = from[i].load(kRelaxed);
+}
+
+template <std::size_t N>
+std::uint64_t sum_of(const std::uint64_t (&counters)[N]) noexcept {
+    std::uint64_t sum = 0;
+    for (const std::uint64_t each : counters)
+        sum += each;
+    return sum;
+}
+
+void read_counts(Counts& counts, const shm::Totals& totals) noexcept {
+    counts.calls = totals.calls.load(kRelaxed);
+    copy(counts.verdict, totals.verdict);
+    copy(counts.outcome_class, totals.outcome_class);
+    copy(counts.status, totals.status);
+    counts.slow = totals.slow.load(kRelaxed);
+    counts.probes = totals.probes.load(kRelaxed);
+    counts.probes_lost = totals.probes_lost.load(kRelaxed);
+    counts.late = totals.late.load(kRelaxed);
+    counts.suppressed = totals.suppressed.load(kRelaxed);
+    counts.failovers = totals.failovers.load(kRelaxed);
+    copy(counts.refused, totals.refused);
+    copy(counts.would_refuse, totals.would_refuse);
+    for (std::size_t from = 0; from < core::kStates; ++from)
+        copy(counts.transition[from], totals.transition[from]);
+    copy(counts.state_ms, totals.state_ms);
+}
+
+void read_durations(Durations& durations, const shm::Histogram& histogram) noexcept {
+    copy(durations.bucket, histogram.bucket);
+    durations.count = sum_of(durations.bucket);
+    durations.sum_ms = histogram.sum_ms.load(kRelaxed);
+}
+
+std::uint64_t id_of(const shm::Identity& identity) noexcept {
+    return shm::hash_bytes(&identity, sizeof identity, 0);
+}
+
+/// Like strcmp, but digits compare by the number they write: ":8081" before ":10001".
+int compare_names(const char* a, const char* b) noexcept {
+    for (;; ++a, ++b) {
+        if (apr_isdigit(*a) && apr_isdigit(*b)) {
+            while (*a == '0' && apr_isdigit(a[1]))
+                ++a;
+            while (*b == '0' && apr_isdigit(b[1]))
+                ++b;
+            const std::size_t length_a = std::strspn(a, "0123456789");
+            const std::size_t length_b = std::strspn(b, "0123456789");
+            if (length_a != length_b) return length_a < length_b ? -1 : 1;
+            if (const int order = std::memcmp(a, b, length_a); order != 0) return order;
+            a += length_a - 1;
+            b += length_b - 1;
+            continue;
+        }
+        if (*a != *b || *a == '\0') return static_cast<unsigned char>(*a) - static_cast<unsigned char>(*b);
+    }
+}
+
+const char* vhost_of(std::uint32_t index) noexcept {
+    const Breaker* const breaker = runtime.registry != nullptr ? runtime.registry->at(index) : nullptr;
+    return breaker != nullptr ? breaker->vhost : "";
+}
+
+bool comes_before(std::uint32_t a, std::uint32_t b) noexcept {
+    if (const int order = compare_names(vhost_of(a), vhost_of(b)); order != 0) return order < 0;
+    const shm::Identity& first = runtime.segment.slots[a].identity;
+    const shm::Identity& second = runtime.segment.slots[b].identity;
+    if (first.vhost != second.vhost) return first.vhost < second.vhost;
+    if (const int order = compare_names(first.balancer, second.balancer); order != 0) return order < 0;
+    if (const int order = compare_names(first.name, second.name); order != 0) return order < 0;
+    if (const int order = compare_names(first.uds_path, second.uds_path); order != 0) return order < 0;
+    return a < b;
+}
+
+}  // namespace
+
+std::uint64_t Counts::all_refused() const noexcept {
+    return sum_of(refused);
+}
+std::uint64_t Counts::all_would_refuse() const noexcept {
+    return sum_of(would_refuse);
+}
+std::uint64_t Counts::all_transitions() const noexcept {
+    std::uint64_t sum = 0;
+    for (const auto& from : transition)
+        sum += sum_of(from);
+    return sum;
+}
+std::uint64_t Counts::opened() const noexcept {
+    constexpr auto kOpen = static_cast<std::size_t>(core::State::open);
+    std::uint64_t sum = 0;
+    for (const core::State from : {core::State::closed, core::State::half_open, core::State::recovering})
+        sum += transition[static_cast<std::size_t>(from)][kOpen];
+    return sum;
+}
+
+bool MemberSnapshot::is_out() const noexcept {
+    return httpd::is_out(word.state);
+}
+
+std::uint32_t MemberSnapshot::probes_in_flight() const noexcept {
+    return static_cast<std::uint32_t>(std::popcount(word.slots));
+}
+
+void read_member(MemberSnapshot& member, std::uint32_t index) noexcept {
+    const shm::Slot& slot = runtime.segment.slots[index];
+    member.index = index;
+    member.id = id_of(slot.identity);
+    member.breaker = runtime.registry != nullptr ? runtime.registry->at(index) : nullptr;
+    member.policy = member.breaker != nullptr ? member.breaker->policy : core::Policy{};
+    member.name = member.breaker != nullptr ? member.breaker->name : slot.identity.name;
+    member.balancer = slot.identity.balancer;
+    member.vhost = vhost_of(index);
+    member.changes_ever = slot.history_head.load(kRelaxed);
+    member.changes = shm::read_history(slot, member.change);
+    member.word = core::unpack(slot.word.load(std::memory_order_seq_cst));
+    member.since = slot.since.load(kRelaxed);
+    member.now = runtime.process.clock.now();
+    member.reason = core::Reason::none;
+    if (member.changes > 0 && member.change[member.changes - 1].to == member.word.state)
+        member.reason = member.change[member.changes - 1].reason;
+    member.next_probe_in = member.word.state == core::State::open ? core::open_remaining(member.word, member.now) : 0;
+    member.sums = shm::sums_now(slot, member.policy, runtime.process);
+    member.ramp_percent = 0;
+    if (member.word.state == core::State::recovering) {
+        const core::Millis elapsed = core::ramp_elapsed(member.word, member.policy.ramp_up, member.now);
+        member.ramp_percent = core::ramp_share(member.policy.ramp_up, elapsed) * 100 / 65536;
+    }
+    member.in_flight = 0;
+    const auto columns = runtime.segment.header->columns_used.load(kRelaxed);
+    for (std::uint64_t column = 0; column < columns; ++column)
+        member.in_flight += runtime.segment.row(index)[column].load(kRelaxed);
+    member.leases = 0;
+    for (const shm::Atomic64& lease : slot.lease)
+        member.leases += shm::Lease::of(lease.load(kRelaxed)).state != shm::LeaseState::free ? 1U : 0U;
+    read_counts(member.counts, slot.totals);
+    member.counts.state_ms[static_cast<std::size_t>(member.word.state)] += member.in_state_for();
+    read_durations(member.calls, slot.call_duration);
+    read_durations(member.probes, slot.probe_duration);
+    member.failed_calls = shm::read_failed_calls(slot, member.failed_call);
+}
+
+core::State state_of_member(std::uint32_t index) noexcept {
+    return core::state_of(runtime.segment.slots[index].word.load(kRelaxed));
+}
+
+Outage outage_of(const MemberSnapshot& member) noexcept {
+    Outage outage;
+    for (std::uint32_t i = member.changes; i > 0; --i) {
+        const shm::HistoryEntry& change = member.change[i - 1];
+        outage.is_whole = change.to == core::State::closed || change.to == core::State::forced_closed;
+        if (outage.is_whole) break;
+        // A half-open that is not the present one has ended in another opening or a recovery that did not last.
+        if (change.to == core::State::half_open && i != member.changes) ++outage.rounds;
+        outage.since = change.at;
+        outage.reason = change.reason;
+    }
+    outage.is_whole = outage.is_whole || member.changes == member.changes_ever;
+    return outage;
+}
+
+MemberList list_members(apr_pool_t* p) noexcept {
+    if (!runtime.segment.is_valid()) return {};
+    const std::uint32_t capacity = runtime.segment.header->capacity;
+    std::uint32_t count = 0;
+    for (std::uint32_t i = 0; i < capacity; ++i)
+        count += runtime.segment.is_ready(i) ? 1U : 0U;
+    auto* const index = static_cast<std::uint32_t*>(apr_palloc(p, (std::size_t{count} + 1) * sizeof(std::uint32_t)));
+    std::uint32_t found = 0;
+    for (std::uint32_t i = 0; i < capacity && found < count; ++i) {
+        if (runtime.segment.is_ready(i)) index[found++] = i;
+    }
+    std::sort(index, index + found, comes_before);
+    return {index, found};
+}
+
+apr_time_t wall_time(const MemberSnapshot& member, core::Millis at) noexcept {
+    const auto ago = static_cast<apr_time_t>(member.now) - static_cast<apr_time_t>(at);
+    return apr_time_now() - ago * 1000;
+}
+
+void write_id(char (&text)[kIdText], std::uint64_t id) noexcept {
+    apr_snprintf(text, sizeof text, "%016" APR_UINT64_T_HEX_FMT, id);
+}
+
+bool find_member(const char* id, std::uint32_t& index) noexcept {
+    if (!runtime.segment.is_valid()) return false;
+    std::uint32_t found = 0;
+    for (std::uint32_t i = 0; i < runtime.segment.header->capacity; ++i) {
+        if (!runtime.segment.is_ready(i)) continue;
+        char text[kIdText];
+        write_id(text, id_of(runtime.segment.slots[i].identity));
+        if (std::strcmp(text, id) != 0) continue;
+        index = i;
+        ++found;
+    }
+    return found == 1;
+}
+
+const char* mode_name(core::Mode mode) noexcept {
+    return mode == core::Mode::on ? "On" : mode == core::Mode::observe ? "Observe" : "Off";
+}
+
+}  // namespace cb::httpd

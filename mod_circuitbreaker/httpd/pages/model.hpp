@@ -1,0 +1,126 @@
+// One member as the pages show it: copied out of shared memory, as plain values.
+//
+// Purpose: what the status page, its JSON and text, balancer-manager, mod_status and the metrics have in common, so
+// that none of them reads an atomic.
+// Thread safety: values. Each is read by itself while requests go on: a snapshot is no instant, but its state, level,
+// probes and open time are (one word).
+// Invariants: names point to configuration or to the segment, and are good until the request ends.
+#ifndef CIRCUITBREAKER_HTTPD_PAGES_MODEL_HPP
+#define CIRCUITBREAKER_HTTPD_PAGES_MODEL_HPP
+
+#include "httpd/registry.hpp"
+#include "shm/history.hpp"
+#include "shm/recorder.hpp"
+
+namespace cb::httpd {
+
+/// shm::Totals, read.
+struct Counts {
+    std::uint64_t calls;
+    std::uint64_t verdict[core::kVerdicts];
+    std::uint64_t outcome_class[core::kClasses];
+    std::uint64_t status[5];  // 1xx..5xx
+    std::uint64_t slow;
+    std::uint64_t probes;
+    std::uint64_t probes_lost;
+    std::uint64_t late;
+    std::uint64_t suppressed;
+    std::uint64_t failovers;
+    std::uint64_t refused[shm::kRefusals];
+    std::uint64_t would_refuse[shm::kRefusals];
+    std::uint64_t transition[core::kStates][core::kStates];
+    std::uint64_t state_ms[core::kStates];  // the present stay included
+
+    [[nodiscard]] std::uint64_t all_refused() const noexcept;
+    [[nodiscard]] std::uint64_t all_would_refuse() const noexcept;
+    [[nodiscard]] std::uint64_t all_transitions() const noexcept;
+    [[nodiscard]] std::uint64_t opened() const noexcept;
+};
+
+struct Durations {
+    std::uint64_t bucket[shm::kLatencyBuckets];  // by shm::kLatencyBounds; each call in one
+    std::uint64_t count;
+    std::uint64_t sum_ms;
+};
+
+/// Since the member last took its traffic: what put it out, and how often it was probed in vain.
+struct Outage {
+    core::Millis since = 0;
+    core::Reason reason = core::Reason::none;
+    std::uint32_t rounds = 0;  // of probes that did not bring it back
+    bool is_whole = false;     // false: it began before the changes that are kept
+};
+
+struct MemberSnapshot {
+    std::uint32_t index;     // of its slot
+    std::uint64_t id;        // hash of its identity: the same as long as its names are
+    const Breaker* breaker;  // nullptr: no configuration has it any more, but children of before still use it
+    core::Policy policy;     // the defaults without a breaker
+    const char* name;
+    const char* balancer;        // "" for a worker without one
+    const char* vhost;           // "" without a breaker
+    core::Word word;             // state, level, generation, and what belongs to the state
+    core::Millis now;            // on the segment's clock, as all times here
+    core::Millis since;          // start of the present state
+    core::Reason reason;         // of the change that led to it; none: it has never changed
+    core::Millis next_probe_in;  // open: until it may be probed
+    core::Sums sums;
+    std::uint32_t ramp_percent;  // recovering: requests let through; otherwise 0
+    std::uint32_t in_flight;     // calls, probes included
+    std::uint32_t leases;        // of probes, also those of an earlier round
+    Counts counts;
+    Durations calls;
+    Durations probes;
+    std::uint32_t changes;  // of `change`
+    std::uint64_t changes_ever;
+    shm::HistoryEntry change[shm::kHistory];           // oldest first
+    std::uint32_t failed_calls;                        // of `failed_call`
+    shm::FailedCall failed_call[shm::kRecordedCalls];  // oldest first
+
+    [[nodiscard]] core::State state() const noexcept { return word.state; }
+    [[nodiscard]] bool is_out() const noexcept;
+    /// Observe: what it says, it does not do.
+    [[nodiscard]] bool is_observing() const noexcept { return policy.mode == core::Mode::observe; }
+    [[nodiscard]] std::uint32_t probes_in_flight() const noexcept;
+    [[nodiscard]] core::Millis in_state_for() const noexcept { return now > since ? now - since : 0; }
+};
+
+/// Reads the member in that slot, which must be ready.
+void read_member(MemberSnapshot& member, std::uint32_t index) noexcept;
+
+/// The state alone.
+[[nodiscard]] core::State state_of_member(std::uint32_t index) noexcept;
+/// Open, half-open, forced open: it does not take its traffic.
+[[nodiscard]] constexpr bool is_out(core::State state) noexcept {
+    return state == core::State::open || state == core::State::half_open || state == core::State::forced_open;
+}
+
+/// Of a member that is out, or was put out again while it recovered.
+[[nodiscard]] Outage outage_of(const MemberSnapshot& member) noexcept;
+
+/// Slots in use, ordered by virtual host, balancer and name (numbers in names by their value).
+struct MemberList {
+    const std::uint32_t* index = nullptr;
+    std::uint32_t count = 0;
+};
+[[nodiscard]] MemberList list_members(apr_pool_t* p) noexcept;
+
+/// Wall-clock time of an instant on the segment's clock.
+[[nodiscard]] apr_time_t wall_time(const MemberSnapshot& member, core::Millis at) noexcept;
+
+/// The member's id as pages and forms spell it: 16 hexadecimal digits.
+inline constexpr std::size_t kIdText = 17;
+void write_id(char (&text)[kIdText], std::uint64_t id) noexcept;
+/// The slot of the member with that id. False if there is none, or more than one.
+[[nodiscard]] bool find_member(const char* id, std::uint32_t& index) noexcept;
+
+[[nodiscard]] const char* mode_name(core::Mode mode) noexcept;
+
+/// 12 of 25: 48; of 0: 0.
+[[nodiscard]] inline std::uint32_t percent_of(std::uint64_t part, std::uint64_t whole) noexcept {
+    return whole == 0 ? 0 : static_cast<std::uint32_t>((part * 100 + whole / 2) / whole);
+}
+
+}  // namespace cb::httpd
+
+#endif

@@ -1,0 +1,207 @@
+#include "words.hpp"
+
+#include <cstring>
+
+#include "httpd/parse.hpp"
+
+namespace cb::httpd {
+namespace {
+
+constexpr const char* kMonths[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+
+const char* percent_or_off(apr_pool_t* p, std::uint32_t percent) noexcept {
+    return percent > 0 ? apr_psprintf(p, "%u", percent) : "Off";
+}
+
+const char* number_or_off(apr_pool_t* p, std::uint32_t number) noexcept {
+    return number > 0 ? apr_psprintf(p, "%u", number) : "Off";
+}
+
+const char* on_off(bool is_on) noexcept {
+    return is_on ? "On" : "Off";
+}
+
+const char* open_time_text(apr_pool_t* p, const core::OpenTime& open) noexcept {
+    return apr_psprintf(p, "%s max=%s factor=%u.%03u jitter=%u retry-after=%s", duration_text(p, open.base),
+                        duration_text(p, open.max), open.factor_milli / 1000, open.factor_milli % 1000, open.jitter,
+                        on_off(open.retry_after));
+}
+
+const char* probes_text(apr_pool_t* p, const core::Probes& probes) noexcept {
+    return apr_psprintf(p, "%u concurrent=%u tolerate=%u successes=%u%s", probes.round, probes.concurrent,
+                        probes.tolerate, probes.successes,
+                        probes.max > probes.round ? apr_psprintf(p, " max=%u", probes.max) : "");
+}
+
+/// As it was written, but for the values that a condition compares with.
+const char* rule_text(apr_pool_t* p, core::Rule codes, const char* reason) noexcept {
+    const char* text = core::name(codes.verdict).data();
+    for (std::uint32_t i = 0; i < codes.ranges; ++i) {
+        const core::CodeRange& range = codes.range[i];
+        const char* const first = outcome_text(p, static_cast<core::Outcome>(range.first));
+        text = range.first == range.last ? apr_pstrcat(p, text, " ", first, nullptr)
+                                         : apr_psprintf(p, "%s %s-%u", text, first, static_cast<unsigned>(range.last));
+    }
+    return reason != nullptr ? apr_pstrcat(p, text, " ", reason, nullptr) : text;
+}
+
+void add_rules(apr_pool_t* p, apr_array_header_t* lines, const char* name, const RuleList& rules) noexcept {
+    for (int i = 0; i < rules.count; ++i) {
+        APR_ARRAY_PUSH(lines, PolicyLine) = {name, rule_text(p, rules.rule[i]->codes, rules.rule[i]->reason)};
+    }
+}
+
+}  // namespace
+
+const char* utc_text(apr_pool_t* p, apr_time_t at) noexcept {
+    apr_time_exp_t parts;
+    apr_time_exp_gmt(&parts, at);
+    return apr_psprintf(p, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday,
+                        parts.tm_hour, parts.tm_min, parts.tm_sec, parts.tm_usec / 1000);
+}
+
+const char* local_text(apr_pool_t* p, apr_time_t at) noexcept {
+    apr_time_exp_t parts;
+    apr_time_exp_t today;
+    apr_time_exp_lt(&parts, at);
+    apr_time_exp_lt(&today, apr_time_now());
+    const char* const time = apr_psprintf(p, "%02d:%02d:%02d", parts.tm_hour, parts.tm_min, parts.tm_sec);
+    if (parts.tm_yday == today.tm_yday && parts.tm_year == today.tm_year) return time;
+    return apr_psprintf(p, "%s %d %s", kMonths[parts.tm_mon], parts.tm_mday, time);
+}
+
+const char* span_text(apr_pool_t* p, core::Millis span) noexcept {
+    if (span < 1000) return apr_psprintf(p, "%u ms", static_cast<unsigned>(span));
+    if (span < 60'000) return apr_psprintf(p, "%.1f s", static_cast<double>(span) / 1000.0);
+    const core::Millis seconds = span / 1000;
+    const auto two = [p](core::Millis large, const char* large_unit, core::Millis small,
+                         const char* small_unit) noexcept {
+        return apr_psprintf(p, "%" APR_UINT64_T_FMT " %s %" APR_UINT64_T_FMT " %s", large, large_unit, small,
+                            small_unit);
+    };
+    if (seconds < 3600) return two(seconds / 60, "min", seconds % 60, "s");
+    if (seconds < 86'400) return two(seconds / 3600, "h", seconds / 60 % 60, "min");
+    return two(seconds / 86'400, "d", seconds / 3600 % 24, "h");
+}
+
+const char* outcome_text(apr_pool_t* p, core::Outcome outcome) noexcept {
+    if (core::is_status(outcome)) return apr_psprintf(p, "%u", static_cast<unsigned>(outcome));
+    const std::string_view name = core::class_name(outcome);
+    return name.empty() ? "unknown" : name.data();
+}
+
+const char* reason_phrase(apr_pool_t* p, core::Reason reason, const core::Policy& policy) noexcept {
+    switch (reason) {
+        case core::Reason::none:
+            return "unchanged since it began";
+        case core::Reason::failure_rate:
+            return apr_psprintf(p, "failure rate of %u %% or more", policy.failure_rate);
+        case core::Reason::slow_rate:
+            return apr_psprintf(p, "%u %% or more of the calls were slow", policy.slow_call.rate);
+        case core::Reason::consecutive_failures:
+            return apr_psprintf(p, "%u failures in a row", policy.consecutive_failures);
+        case core::Reason::fatal:
+            return "a fatal outcome";
+        case core::Reason::open_time_over:
+            return "open time was over";
+        case core::Reason::probe_failed:
+            return policy.probes.tolerate > 0 ? "too many probes failed" : "a probe failed";
+        case core::Reason::no_evidence:
+            return "probes proved nothing";
+        case core::Reason::probes_succeeded:
+            return "probes succeeded";
+        case core::Reason::ramp_over:
+            return "ramp was over";
+        case core::Reason::forced:
+            return "by an operator";
+        case core::Reason::reset:
+            return "reset by an operator";
+    }
+    return "unknown";
+}
+
+const char* outage_text(apr_pool_t* p, const MemberSnapshot& member) noexcept {
+    if (member.state() != core::State::open && member.state() != core::State::half_open &&
+        member.state() != core::State::recovering) {
+        return "";
+    }
+    const Outage outage = outage_of(member);
+    if (outage.since == 0 || outage.since >= member.since) return "";
+    const char* const times = outage.rounds == 0   ? ""
+                              : outage.rounds == 1 ? ", probed once in vain"
+                                                   : apr_psprintf(p, ", probed %u times in vain", outage.rounds);
+    return apr_psprintf(p, "%s %s (%s)%s", outage.is_whole ? "out since" : "out since before",
+                        local_text(p, wall_time(member, outage.since)),
+                        outage.is_whole ? reason_phrase(p, outage.reason, member.policy) : "as far as is kept", times);
+}
+
+const char* outlook(apr_pool_t* p, const MemberSnapshot& member) noexcept {
+    switch (member.state()) {
+        case core::State::closed:
+            return "";
+        case core::State::open:
+            return member.next_probe_in > 0 ? apr_psprintf(p, "may be probed in %s", span_text(p, member.next_probe_in))
+                                            : "will be probed by the next request";
+        case core::State::half_open:
+            return apr_psprintf(p, "%u of %u probes in flight; %u of %u needed have succeeded",
+                                member.probes_in_flight(), member.policy.probes.concurrent, member.word.successes,
+                                member.policy.probes.successes);
+        case core::State::recovering:
+            return apr_psprintf(p, "%u %% of its requests are let through", member.ramp_percent);
+        case core::State::forced_open:
+        case core::State::forced_closed:
+            return "until an operator ends it";
+    }
+    return "";
+}
+
+const char* window_text(apr_pool_t* p, const core::Window& window) noexcept {
+    return window.calls > 0 ? apr_psprintf(p, "%ucalls", window.calls) : duration_text(p, window.span);
+}
+
+const apr_array_header_t* policy_lines(apr_pool_t* p, const MemberSnapshot& member) noexcept {
+    const core::Policy& policy = member.policy;
+    apr_array_header_t* const lines = apr_array_make(p, 24, sizeof(PolicyLine));
+    const auto put = [lines](Directive directive, const char* value) noexcept {
+        APR_ARRAY_PUSH(lines, PolicyLine) = {kDirectiveNames[static_cast<std::size_t>(directive)], value};
+    };
+    if (member.breaker == nullptr) return lines;
+    const Breaker& breaker = *member.breaker;
+    put(Directive::mode, mode_name(policy.mode));
+    put(Directive::window, window_text(p, policy.window));
+    put(Directive::minimum_calls, apr_psprintf(p, "%u", policy.minimum_calls));
+    put(Directive::failure_rate, percent_or_off(p, policy.failure_rate));
+    put(Directive::consecutive_failures, number_or_off(p, policy.consecutive_failures));
+    put(Directive::slow_call,
+        policy.slow_call.threshold > 0
+            ? apr_psprintf(p, "%s rate=%u", duration_text(p, policy.slow_call.threshold), policy.slow_call.rate)
+            : "Off");
+    put(Directive::open_time, open_time_text(p, policy.open_time));
+    put(Directive::max_open, apr_psprintf(p, "%u", policy.max_open));
+    put(Directive::probes, probes_text(p, policy.probes));
+    put(Directive::probe_timeout, policy.probe_timeout > 0 ? duration_text(p, policy.probe_timeout) : "Off");
+    if (breaker.probe_if != nullptr) {
+        put(Directive::probe_if, breaker.probe_if->filename != nullptr
+                                     ? apr_psprintf(p, "(an expression, line %u of %s)", breaker.probe_if->line_number,
+                                                    breaker.probe_if->filename)
+                                     : "(an expression)");
+    }
+    put(Directive::probe_header, breaker.probe_header != nullptr ? breaker.probe_header : "Off");
+    put(Directive::ramp_up,
+        policy.ramp_up.duration > 0
+            ? apr_psprintf(p, "%s from=%u", duration_text(p, policy.ramp_up.duration), policy.ramp_up.from)
+            : "Off");
+    add_rules(p, lines, kDirectiveNames[static_cast<std::size_t>(Directive::probe_verdict)], breaker.probe_rules);
+    add_rules(p, lines, kDirectiveNames[static_cast<std::size_t>(Directive::verdict)], breaker.rules);
+    put(Directive::verdict, apr_pstrcat(p, rule_text(p, breaker.failing_statuses, nullptr),
+                                        " connect timeout reset truncated protocol", nullptr));
+    put(Directive::body_limit, apr_psprintf(p, "%u", policy.body_limit));
+    put(Directive::settle, duration_text(p, policy.settle));
+    put(Directive::retry_after, on_off(policy.retry_after));
+    put(Directive::max_concurrent, number_or_off(p, policy.max_concurrent));
+    put(Directive::fallback, breaker.fallback != nullptr ? breaker.fallback : "Off");
+    put(Directive::record_path, on_off(policy.record_path));
+    return lines;
+}
+
+}  // namespace cb::httpd
