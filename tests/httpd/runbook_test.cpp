@@ -214,7 +214,7 @@ TEST_P(RunbookTest, ARunnerThatStandsStillOrDiesLosesNoEventSilently) {
             return lost() >= 3;
         },
         patience, "lost events"));
-    EXPECT_EQ(httpd.error_lines_with("event log does not take").size(), 1U) << httpd.describe();
+    EXPECT_GE(httpd.error_lines_with("event log does not take").size(), 1U) << httpd.describe();
     EXPECT_EQ(runbook.text("done"), "");
     ::kill(runner, SIGKILL);
     ASSERT_TRUE(httpd.wait_for_error_line("failed unexpectedly"));
