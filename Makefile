@@ -2,6 +2,7 @@
 # make test       installs what is missing, builds, runs every test
 # make run        installs what is missing, builds, starts the demo on 127.0.0.1:8080 (PORT=n: another port)
 # make install    installs the module into this machine's httpd (then: a2enmod circuitbreaker)
+# make simulation writes the plot in README.md and prints its table
 # make format | tidy | model | bench | clean
 
 SHELL := /bin/bash
@@ -28,7 +29,7 @@ SUPPORT := $(filter-out %_test.cpp,$(wildcard tests/support/*.cpp))
 module_objects := $(patsubst %.cpp,$(BUILD)/module/%.o,$(CORE) $(SHM) $(HTTPD))
 test_objects = $(patsubst %.cpp,$(BUILD)/tests/%.o,$(1))
 
-.PHONY: all test check run install format format-check tidy model bench clean packages
+.PHONY: all test check run install format format-check tidy model bench simulation clean packages
 .SECONDARY:
 .DELETE_ON_ERROR:
 
@@ -69,7 +70,7 @@ $(BUILD)/unit_tests: $(call test_objects,$(wildcard tests/unit/*.cpp) $(CORE))
 	@echo "  link $@"
 	@$(CXX) -pthread -o $@ $^ -lgtest_main -lgtest -ljansson
 
-$(BUILD)/shm_tests: $(patsubst %.cpp,$(BUILD)/steps/%.o,$(wildcard tests/shm/*.cpp) $(SHM) $(CORE))
+$(BUILD)/shm_tests: $(patsubst %.cpp,$(BUILD)/steps/%.o,$(wildcard tests/shm/*.cpp) tests/bench/recovery.cpp $(SHM) $(CORE))
 	@echo "  link $@"
 	@$(CXX) -pthread -o $@ $^ -lgtest_main -lgtest -lapr-1 -ljansson
 
@@ -81,7 +82,7 @@ $(BUILD)/httpd_tests: $(call test_objects,$(wildcard tests/httpd/*.cpp) $(SUPPOR
 	@echo "  link $@"
 	@$(CXX) -pthread -o $@ $^ -lgtest_main -lgtest -lcurl -ljansson
 
-check_programs := $(BUILD)/demo $(BUILD)/unit_tests $(BUILD)/shm_tests $(BUILD)/harness_tests $(BUILD)/httpd_tests
+check_programs := $(BUILD)/demo $(BUILD)/simulation $(BUILD)/unit_tests $(BUILD)/shm_tests $(BUILD)/harness_tests $(BUILD)/httpd_tests
 
 # The benchmark links the module's own objects: what is measured is what is loaded.
 $(BUILD)/permit_bench: $(call test_objects,tests/bench/permit_bench.cpp) $(filter-out %/segment.o,$(patsubst %.cpp,$(BUILD)/module/%.o,$(CORE) $(SHM)))
@@ -90,6 +91,14 @@ $(BUILD)/permit_bench: $(call test_objects,tests/bench/permit_bench.cpp) $(filte
 
 bench: $(BUILD)/permit_bench
 	$(BUILD)/permit_bench
+
+# The same of the simulation. README.md shows its table and its plot (tests/guards compares them).
+$(BUILD)/simulation: $(call test_objects,tests/bench/simulation.cpp tests/bench/recovery.cpp tests/bench/recovery_plot.cpp) $(filter-out %/segment.o,$(patsubst %.cpp,$(BUILD)/module/%.o,$(CORE) $(SHM)))
+	@echo "  link $@"
+	@$(CXX) -pthread -o $@ $^ -ljansson
+
+simulation: $(BUILD)/simulation
+	$(BUILD)/simulation tests/bench/recovery.svg
 
 packages:
 	tests/support/packages.sh test
@@ -131,7 +140,7 @@ install: all
 
 sources := $(shell git ls-files '*.cpp' '*.hpp' 2>/dev/null)
 format:
-	clang-format -i $(sources)
+	@clang-format -i $(sources)
 format-check:
 	clang-format --dry-run --Werror $(sources)
 tidy:

@@ -1,6 +1,7 @@
 #include "control.hpp"
 
 #include "adaptive.hpp"
+#include "flapping.hpp"
 #include "history.hpp"
 #include "step.hpp"
 #include "window.hpp"
@@ -14,16 +15,20 @@ void (*on_step)(const char* place) noexcept = nullptr;
 namespace {
 
 void note_change(Slot& slot, std::uint64_t before_bits, const core::Step& step, const core::Event& event,
-                 const Process& process, core::Millis now) noexcept {
+                 const core::Policy& policy, const Process& process, core::Millis now) noexcept {
     const core::Word before = core::unpack(before_bits);
     const core::Word after = core::unpack(step.word);
+    // A reset of a closed breaker is no change of state, but flapping is counted from there anew.
+    if (step.transition || event.kind == core::EventKind::reset) {
+        note_history(slot, {now, after.state, after.level, step.reason});
+    }
+    if (event.kind == core::EventKind::reset) slot.flapping.store(0, std::memory_order_relaxed);  // for people
     if (step.transition) {
         // Totals and times are for people: relaxed, and at most the update a killed child was in is lost.
         const core::Millis since = slot.since.exchange(now, std::memory_order_relaxed);
         const auto from = static_cast<std::size_t>(before.state);
         if (now > since) slot.totals.state_ms[from].fetch_add(now - since, std::memory_order_relaxed);
         slot.totals.transition[from][static_cast<std::size_t>(after.state)].fetch_add(1, std::memory_order_relaxed);
-        note_history(slot, {now, after.state, after.level, step.reason});
         shm::step("change.won");
         if (process.observer != nullptr) {
             const std::uint32_t consecutive = before.consecutive + (event.kind == core::EventKind::result ? 1 : 0);
@@ -31,6 +36,7 @@ void note_change(Slot& slot, std::uint64_t before_bits, const core::Step& step, 
                                                event.sums, consecutive, before, step.open_for});
         }
     }
+    watch_flapping(slot, before, after, policy, process, now);
     // Release: who sees the report counted also sees that it was made.
     if (after.generation != before.generation) slot.reports.fetch_add(1, std::memory_order_release);
 }
@@ -49,7 +55,7 @@ core::Step apply(Slot& slot, core::Event event, const core::Policy& policy, cons
         if (decided.word == seen) return decided;
         step("control.cas");
         if (!slot.word.compare_exchange_strong(seen, decided.word, std::memory_order_seq_cst)) continue;
-        note_change(slot, seen, decided, event, process, now);
+        note_change(slot, seen, decided, event, policy, process, now);
         if (decided.decision != core::Decision::again) {
             note_probe(slot, event, decided, policy);
             return decided;

@@ -12,6 +12,7 @@
 
 #include "clock.hpp"
 #include "core/breaker.hpp"
+#include "core/flapping.hpp"
 #include "layout.hpp"
 #include "lease.hpp"
 
@@ -38,6 +39,8 @@ class Observer {
     virtual void on_suppressed(const Slot& slot, core::Reason reason, const core::Sums& sums) noexcept = 0;
     /// A probe that was sent and whose deadline passed without an answer.
     virtual void on_probe_lost(const Slot& slot) noexcept = 0;
+    /// It opens again and again; once until it has been well.
+    virtual void on_flapping(const Slot& slot, const core::Flapping& figures) noexcept = 0;
 
   protected:
     ~Observer() = default;

@@ -14,11 +14,11 @@ namespace cb::shm {
 
 struct FailedCall {
     static constexpr std::size_t kPath = RecordedCall::kPathWords * sizeof(std::uint64_t) + 1;
-    core::Millis at = 0;  // when it ended, on the segment's clock
-    core::Outcome outcome = core::Outcome::none;
+    core::Millis at = 0;       // when it ended, on the segment's clock
     core::Millis latency = 0;  // at most 262 s are kept
-    std::uint8_t method = 0;   // httpd's method number
-    char path[kPath] = {};     // as much of it as there is room for
+    core::Outcome outcome = core::Outcome::none;
+    std::uint8_t method = 0;  // httpd's method number
+    char path[kPath] = {};    // as much of it as there is room for
 };
 
 /// `path` may be nullptr.

@@ -1,5 +1,6 @@
 // What the breakers do, as lines of the error log and of the event log: one per change of state, none per request.
 #include "event_log.hpp"
+#include "flapping_text.hpp"
 
 namespace cb::httpd {
 namespace {
@@ -118,6 +119,16 @@ class LogObserver final : public shm::Observer {
                      "answer; it counts as failed",
                      slot.identity.name, separator(slot), slot.identity.balancer);
         write_incident(slot, EventName::probe_lost, "deadline", {});
+    }
+
+    void on_flapping(const shm::Slot& slot, const core::Flapping& figures) noexcept override {
+        char text[kFlappingText];
+        flapping_text(text, figures);
+        ap_log_error(APLOG_MARK, APLOG_WARNING, 0, runtime.server, "circuit breaker: member %s%s%s: flapping: %s",
+                     slot.identity.name, separator(slot), slot.identity.balancer, text);
+        char summary[kFlappingSummary];
+        flapping_summary(summary, figures);
+        write_incident(slot, EventName::flapping, summary, {});
     }
 };
 

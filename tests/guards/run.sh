@@ -204,6 +204,24 @@ make_run_names_a_port_in_use() {
     [ "$status" -eq 1 ] && grep -q "Port $port on 127.0.0.1 is in use" <<< "$output" || { echo "$status: $output"; return 1; }
 }
 
+simulation_shows_what_readme_says() {
+    # The plot and the table are those of the program as it is now.
+    local dir line status=0 lines=0
+    dir=$(mktemp -d)
+    "$build/simulation" "$dir/recovery.svg" > "$dir/table" || status=1
+    cmp "$dir/recovery.svg" tests/bench/recovery.svg || status=1
+    grep -q '](tests/bench/recovery.svg)' README.md || { echo "README.md doesn't show the plot"; status=1; }
+    while IFS= read -r line; do
+        [ -n "$line" ] || continue
+        lines=$((lines + 1))
+        grep -qF -- "$line" README.md || { echo "README.md lacks: $line"; status=1; }
+    done < "$dir/table"
+    [ "$lines" -ge 10 ] || { echo "only $lines lines printed"; status=1; }
+    rm -rf "$dir"
+    [ "$status" -eq 0 ] || echo "make simulation, and put its table into README.md"
+    return $status
+}
+
 check "core includes no httpd, no APR, no clock, no atomics" core_includes_nothing_of_the_others
 check "shm includes no httpd" shm_includes_nothing_of_httpd
 check "httpd is included in one header" httpd_is_included_in_one_place
@@ -217,6 +235,7 @@ check "the module exports its record only" module_exports_its_record_only
 check "the module loads without mod_proxy and libstdc++" module_needs_neither_mod_proxy_nor_libstdcxx_to_load
 check "the module has no constructors" module_has_no_constructors
 check "the runbook's programs parse, and are installed" runbook_programs_parse_and_are_installed
+check "README.md shows what the simulation shows" simulation_shows_what_readme_says
 check "code is formatted" code_is_formatted
 check "product files are short" product_files_are_short
 check "each header says its purpose" each_header_says_its_purpose

@@ -74,7 +74,7 @@ class Http2Client {
   public:
     /// Connects. (libcurl 7.88 can't use a connection again by prior knowledge, but finds it as one that is HTTP/2.)
     explicit Http2Client(const Httpd& httpd) : httpd_(httpd), multi_(curl_multi_init()) {
-        const Stream& first = start("/breakers", 0, CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE);
+        const Stream& first = start("/breakers?auto", 0, CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE);
         EXPECT_TRUE(finish());
         EXPECT_TRUE(first.is_http2() && first.is_on_new_connection());
     }

@@ -117,6 +117,12 @@ TEST_P(WithheldLimits, NoMoreThanTheBudgetButThreeASecond) {
     EXPECT_EQ(load(httpd_->url("/app/x"), {.threads = 4, .requests_per_thread = 7}).with_status(200), 28U)
         << "thirty in ten seconds at least";
     EXPECT_GE(bad().number("Failovers"), 27U) << "mod_proxy gives the other one a hundredth";
+    httpd_->stop();
+    // Of a longer window the share of ten seconds.
+    start(std::string(counting_policy) + "CircuitBreakerWindow 100s\nCircuitBreakerFailover All budget=100\n");
+    (void)load(httpd_->url("/app/x"), {.threads = 4, .requests_per_thread = 50});
+    EXPECT_GE(bad().number("Failovers"), 30U);
+    EXPECT_LE(bad().number("Failovers"), 50U) << "of two hundred";
 }
 
 TEST_P(WithheldLimits, ASessionThatMustStayStays) {
@@ -137,7 +143,51 @@ TEST_P(WithheldLimits, ASessionThatMustStayStays) {
     EXPECT_EQ(ask("/app/x", {.cookie = "ROUTE=s.bad"}).backend(), "good");
 }
 
-TEST_P(WithheldLimits, NobodyIsAskedThatIsOpenDisabledOrSpareForOthers) {
+TEST_P(WithheldLimits, NothingIsWithheldForAMemberThatIsSwitchedOff) {
+    httpd_ = std::make_unique<Httpd>(site(std::string(counting_policy) + "CircuitBreakerFailover All budget=100\n",
+                                          balancer_of(member_line(bad_) + member_line(good_, "status=+D"))));
+    httpd_->start();
+    const std::string page(100'000, 'x');
+    bad_.answer(Reply::status(503, page));
+    EXPECT_EQ(ask().body, page);
+    EXPECT_EQ(bad().number("Failovers"), 0U);
+}
+
+TEST_P(WithheldLimits, WhatWasNeverSentGoesOnWhateverTheMethod) {
+    httpd_ = std::make_unique<Httpd>(
+        site(std::string(counting_policy) + "CircuitBreakerFailover All budget=100\n",
+             balancer_of(member_line(bad_, "loadfactor=100") + member_line(good_) + "    ProxySet maxattempts=0\n") +
+                 "<Location /app/none>\n    CircuitBreakerFailover Off\n</Location>\n"));
+    httpd_->start();
+    bad_.refuse();
+    EXPECT_EQ(ask("/app/none/x", {.method = "POST", .body = "pay"}).status, 503) << "maxattempts=0";
+    EXPECT_EQ(ask("/app/x", {.method = "POST", .body = "pay"}).backend(), "good");
+    EXPECT_EQ(good_.last_request()->body, "pay");
+}
+
+TEST_P(WithheldLimits, ABodyThatWasNotKeptFromTheFirstCallOnIsNotSentAgain) {
+    Backend dead("dead");
+    httpd_ = std::make_unique<Httpd>(
+        site(std::string(quick_policy) + "CircuitBreakerFailover Probes budget=100 tries=9\n",
+             balancer_of(member_line(dead, "route=dead") + member_line(bad_, "route=bad") +
+                         member_line(good_, "lbset=1") + "    ProxySet stickysession=ROUTE\n")));
+    httpd_->start();
+    for (int i = 0; i < 3; ++i)
+        EXPECT_EQ(ask("/app/x", {.cookie = "ROUTE=s.bad"}).backend(), "bad");
+    ASSERT_TRUE(wait_for_end_of_open_time(*httpd_, bad_));
+    // The first call is no probe, and httpd has read of the body before it finds the member dead; the second one is.
+    dead.refuse();
+    const std::string body(5000, 'x');
+    const Response response = ask("/app/x", {.method = "PUT", .body = body, .cookie = "ROUTE=s.dead"});
+    EXPECT_EQ(response.backend(), "bad");
+    EXPECT_EQ(bad_.last_request()->body, body);
+    EXPECT_EQ(good_.requests(), 0U);
+    // Without a body it is.
+    ASSERT_TRUE(wait_for_end_of_open_time(*httpd_, bad_));
+    EXPECT_EQ(ask("/app/x", {.cookie = "ROUTE=s.dead"}).backend(), "good");
+}
+
+TEST_P(WithheldLimits, NobodyIsAskedThatIsOpen) {
     start(std::string(quick_policy) + long_open + "CircuitBreakerFailover All budget=100\n");
     bad_.answer_as_usual();
     good_.answer(Reply::status(503, "from the good one"));

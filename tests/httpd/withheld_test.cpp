@@ -162,6 +162,26 @@ TEST_P(Withheld, ABodyIsReplayedWholeOrNotSentAgain) {
     }
 }
 
+TEST_P(Withheld, ABodyThatHttpdHasReadForADeadMemberComesOnce) {
+    start(std::string(all) + "CircuitBreakerBodyLimit 60000\n");
+    bad_.refuse();
+    for (const std::size_t size : {std::size_t{5}, std::size_t{16'384}, std::size_t{50'000}, std::size_t{100'000}}) {
+        std::string body;
+        while (body.size() < size)
+            body += std::to_string(body.size()) + " ";
+        body.resize(size);
+        for (const char* method : {"PUT", "POST"}) {
+            for (const bool is_chunked : {false, true}) {
+                RequestOptions options{.method = method, .body = body};
+                if (is_chunked) options.headers.add("Transfer-Encoding", "chunked");
+                EXPECT_EQ(ask("/app/x", options).backend(), "good") << method << size;
+                EXPECT_EQ(good_.last_request()->body_size, size) << method << (is_chunked ? " chunked" : "");
+                EXPECT_EQ(good_.last_request()->body, body.substr(0, Request::most_kept_body));
+            }
+        }
+    }
+}
+
 TEST_P(Withheld, OnlyIdempotentMethodsAreSentTwice) {
     start(all);
     bad_.answer(Reply::status(503));

@@ -65,6 +65,11 @@ void Recorder::on_probe_lost(const shm::Slot&) noexcept {
     board_.lost.fetch_add(1);
 }
 
+void Recorder::on_flapping(const shm::Slot&, const core::Flapping& figures) noexcept {
+    board_.flapping_figures = figures;
+    board_.flapping.fetch_add(1);
+}
+
 World::World(std::uint32_t capacity, std::uint32_t columns)
     : memory_(shm::segment_size(capacity, columns)),
       board_memory_(sizeof(Board)),

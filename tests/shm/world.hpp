@@ -57,9 +57,11 @@ struct Board {
     shm::Atomic64 now;  // ms: what the clock says
     shm::Atomic64 at_line;
     shm::Atomic64 stop;
-    std::atomic<const char*> wrong;  // the first thing a worker found wrong
-    shm::Atomic64 lost;              // on_probe_lost
-    shm::Atomic64 suppressed;        // on_suppressed
+    std::atomic<const char*> wrong;   // the first thing a worker found wrong
+    shm::Atomic64 lost;               // on_probe_lost
+    shm::Atomic64 suppressed;         // on_suppressed
+    shm::Atomic64 flapping;           // on_flapping
+    core::Flapping flapping_figures;  // of the last of them
     Desk desk[Board::kDesks];
     shm::Atomic64 counter[kCounters];
     shm::Atomic64 counter2[kCounters];
@@ -79,6 +81,7 @@ class Recorder final : public shm::Observer {
     void on_change(const shm::Slot& slot, const shm::Change& change) noexcept override;
     void on_suppressed(const shm::Slot& slot, core::Reason reason, const core::Sums& sums) noexcept override;
     void on_probe_lost(const shm::Slot& slot) noexcept override;
+    void on_flapping(const shm::Slot& slot, const core::Flapping& figures) noexcept override;
 
   private:
     Board& board_;
