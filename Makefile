@@ -33,7 +33,7 @@ test_objects = $(patsubst %.cpp,$(BUILD)/tests/%.o,$(1))
 .SECONDARY:
 .DELETE_ON_ERROR:
 
-all: $(BUILD)/mod_circuitbreaker.so
+all: $(BUILD)/mod_circuitbreaker.so $(BUILD)/circuitbreaker-runbook
 
 $(BUILD)/mod_circuitbreaker.so: $(module_objects)
 	@echo "  link $@"
@@ -43,6 +43,16 @@ $(BUILD)/module/%.o: %.cpp
 	@mkdir -p $(@D)
 	@echo "  c++ $<"
 	@$(CXX) $(MODULE_FLAGS) -MMD -MP -c $< -o $@
+
+# The program for `CircuitBreakerEventLog "|..."`.
+$(BUILD)/circuitbreaker-runbook: $(patsubst %.cpp,$(BUILD)/program/%.o,$(wildcard conf/runbook/runner/*.cpp))
+	@echo "  link $@"
+	@$(CXX) -o $@ $^ -Wl,-z,relro,-z,now -ljansson
+
+$(BUILD)/program/%.o: %.cpp
+	@mkdir -p $(@D)
+	@echo "  c++ $<"
+	@$(CXX) -std=c++20 -O2 -g $(WARNINGS) -D_GNU_SOURCE -MMD -MP -c $< -o $@
 
 $(BUILD)/tests/%.o: %.cpp
 	@mkdir -p $(@D)
@@ -109,10 +119,24 @@ $(BUILD)/demo: $(call test_objects,$(wildcard docker/demo/*.cpp) $(SUPPORT))
 	@echo "  link $@"
 	@$(CXX) -pthread -o $@ $^ -lcurl
 
+SHARE := /usr/share/mod_circuitbreaker
+RUNBOOK_PROGRAMS := $(addprefix conf/runbook/,webhook slack dingtalk feishu mail switch-standby log-snapshot scale-out)
+RUNBOOK_EVENTS := open half-open recovering closed forced-open forced-closed suppressed flapping probe-lost
+
 install: all
 	install -D -m 644 $(BUILD)/mod_circuitbreaker.so $(DESTDIR)$(call apxs,LIBEXECDIR)/mod_circuitbreaker.so
 	install -D -m 644 conf/circuitbreaker.load $(DESTDIR)/etc/apache2/mods-available/circuitbreaker.load
 	install -D -m 644 conf/circuitbreaker.conf $(DESTDIR)/etc/apache2/mods-available/circuitbreaker.conf
+	install -D -m 755 $(BUILD)/circuitbreaker-runbook $(DESTDIR)/usr/lib/mod_circuitbreaker/circuitbreaker-runbook
+	install -d $(DESTDIR)$(SHARE)/runbook $(DESTDIR)$(SHARE)/prometheus $(DESTDIR)$(SHARE)/grafana
+	install -m 755 $(RUNBOOK_PROGRAMS) $(DESTDIR)$(SHARE)/runbook
+	install -m 644 conf/runbook/common.sh conf/runbook/runbook.conf $(DESTDIR)$(SHARE)/runbook
+	install -m 644 conf/prometheus/*.yml $(DESTDIR)$(SHARE)/prometheus
+	install -m 644 conf/grafana/*.json $(DESTDIR)$(SHARE)/grafana
+	install -d $(RUNBOOK_EVENTS:%=$(DESTDIR)/etc/apache2/circuitbreaker/on-%.d)
+	@# What the administrator has written there stays.
+	@[ -e $(DESTDIR)/etc/apache2/circuitbreaker/runbook.conf ] || \
+		install -m 600 conf/runbook/runbook.conf $(DESTDIR)/etc/apache2/circuitbreaker/runbook.conf
 
 sources := $(shell git ls-files '*.cpp' '*.hpp' 2>/dev/null)
 format:

@@ -20,7 +20,7 @@ check() {  # name, command...
     fi
 }
 
-sources() { find mod_circuitbreaker shm tests docker \( -name '*.cpp' -o -name '*.hpp' \) | sort; }
+sources() { find mod_circuitbreaker shm conf tests docker \( -name '*.cpp' -o -name '*.hpp' \) | sort; }
 product() { find mod_circuitbreaker shm \( -name '*.cpp' -o -name '*.hpp' \) | sort; }
 
 directives() { sed -n 's/^    "\(CircuitBreaker[A-Za-z]*\)",$/\1/p' mod_circuitbreaker/httpd/settings.hpp; }
@@ -140,6 +140,34 @@ module_has_no_constructors() {
     [ "$size" = 000008 ] || { echo ".init_array has $size bytes"; return 1; }
 }
 
+# --- what is installed beside it ---
+runbook_programs() { grep -l '^#!/bin/sh$' conf/runbook/*; }
+runbook_programs_parse_and_are_installed() {
+    local program status=0 count=0 root
+    root=$(mktemp -d)
+    env -u MAKEFLAGS -u MFLAGS make -s --no-print-directory install DESTDIR="$root" BUILD="$build" || return 1
+    for program in $(runbook_programs); do
+        count=$((count + 1))
+        [ -x "$program" ] && sh -n "$program" || { echo "$program can't be run"; status=1; }
+        [ -x "$root/usr/share/mod_circuitbreaker/runbook/${program##*/}" ] || { echo "$program is not installed"; status=1; }
+        grep -q "$(basename "$program")" mod_circuitbreaker/README.md || { echo "$program: not in the reference"; status=1; }
+    done
+    [ "$count" -ge 8 ] || { echo "only $count programs found"; status=1; }
+    for program in usr/lib/mod_circuitbreaker/circuitbreaker-runbook usr/lib/apache2/modules/mod_circuitbreaker.so \
+        usr/share/mod_circuitbreaker/runbook/common.sh usr/share/mod_circuitbreaker/grafana/circuitbreaker.json \
+        usr/share/mod_circuitbreaker/prometheus/circuitbreaker.rules.yml etc/apache2/circuitbreaker/on-open.d \
+        etc/apache2/mods-available/circuitbreaker.conf; do
+        [ -e "$root/$program" ] || { echo "/$program is not installed"; status=1; }
+    done
+    # What an administrator wrote stays, and nobody else can read it.
+    echo "MAIL_TO=me" >> "$root/etc/apache2/circuitbreaker/runbook.conf"
+    env -u MAKEFLAGS -u MFLAGS make -s --no-print-directory install DESTDIR="$root" BUILD="$build" || return 1
+    [ "$(tail -n 1 "$root/etc/apache2/circuitbreaker/runbook.conf")" = MAIL_TO=me ] || { echo "runbook.conf was overwritten"; status=1; }
+    [ "$(stat -c %a "$root/etc/apache2/circuitbreaker/runbook.conf")" = 600 ] || { echo "runbook.conf can be read by others"; status=1; }
+    rm -rf "$root"
+    return $status
+}
+
 # --- the source as a text ---
 code_is_formatted() { clang-format --dry-run --Werror $(sources); }
 product_files_are_short() {
@@ -206,6 +234,7 @@ check "the README's file map names what exists" file_map_names_what_exists
 check "the module exports its record only" module_exports_its_record_only
 check "the module loads without mod_proxy and libstdc++" module_needs_neither_mod_proxy_nor_libstdcxx_to_load
 check "the module has no constructors" module_has_no_constructors
+check "the runbook's programs parse, and are installed" runbook_programs_parse_and_are_installed
 check "README.md shows what the simulation shows" simulation_shows_what_readme_says
 check "code is formatted" code_is_formatted
 check "product files are short" product_files_are_short

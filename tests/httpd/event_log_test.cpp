@@ -110,7 +110,8 @@ TEST_P(EventLog, OfManyMembersThatTripAtOnceInManyChildrenHasWholeLinesOnly) {
 TEST_P(EventLog, GoesOnOverRestartsAndTellsOfSuppressedTrips) {
     Backend one("one");
     Backend two("two");
-    const std::string policy = std::string(quick_policy) + long_open + to_file + "CircuitBreakerMaxOpen 50\n";
+    const std::string policy =
+        std::string(quick_policy) + long_open + to_file + "CircuitBreakerMaxOpen 50\nCircuitBreakerRecordPath On\n";
     Httpd httpd(site(policy, balancer_of(member_line(one) + member_line(two))));
     httpd.start();
     one.answer(Reply::status(502));
@@ -131,7 +132,8 @@ TEST_P(EventLog, GoesOnOverRestartsAndTellsOfSuppressedTrips) {
     EXPECT_EQ(events[1].text("from"), "closed");
     EXPECT_TRUE(events[1].is_null("to"));
     EXPECT_EQ(events[1].text("reason"), "consecutive failures");
-    EXPECT_EQ(events[1].list("recent").size(), 3U);
+    ASSERT_EQ(events[1].list("recent").size(), 3U);
+    EXPECT_EQ(events[1].list("recent")[0].text("path"), "/app/x");
 }
 
 /// A named pipe with room for one page, and the test at its reading end.
@@ -177,19 +179,28 @@ TEST_P(EventLog, ThatIsFullOrGoneLosesLinesWhichAreCountedAndNoRequestWaits) {
             },
             patience, "events");
     };
+    const auto spells = [&] { return httpd.error_lines_with("event log does not take").size(); };
+    const auto ends = [&] { return httpd.error_lines_with("takes its lines again").size(); };
+    // A short line may still find room after a long one has not, so there may be more than one spell at first.
     ASSERT_TRUE(cycle_until([&] { return events_lost(httpd) >= 5; })) << "the pipe is full";
-    EXPECT_EQ(httpd.error_lines_with("event log does not take").size(), 1U) << "one spell is one line";
+    const std::size_t begun = spells();
+    EXPECT_GE(begun, 1U);
+    ASSERT_TRUE(cycle_until([&] { return events_lost(httpd) >= 9; }));
+    EXPECT_EQ(spells(), begun) << "one spell is one line";
+    EXPECT_EQ(ends(), begun - 1);
     const std::string taken = pipe.read();
     EXPECT_EQ(taken.back(), '\n') << "no half line";
-    ASSERT_TRUE(cycle_until([&] { return !httpd.error_lines_with("takes its lines again").empty(); }));
+    ASSERT_TRUE(cycle_until([&] { return ends() == begun; }));
+    double said = 0;
+    for (const std::string& line : httpd.error_lines_with("takes its lines again"))
+        said += std::stod(line.substr(line.find("again; ") + 7));
     const double lost = events_lost(httpd);
-    EXPECT_EQ(httpd.error_lines_with("again; " + std::to_string(static_cast<int>(lost)) + " were lost").size(), 1U)
-        << lost << httpd.describe();
+    EXPECT_EQ(said, lost) << httpd.describe();
     pipe.close();
     ASSERT_TRUE(cycle_until([&] { return events_lost(httpd) >= lost + 3; })) << "nobody reads";
-    EXPECT_EQ(httpd.error_lines_with("event log does not take").size(), 2U);
+    EXPECT_EQ(spells(), begun + 1);
     pipe.open();
-    ASSERT_TRUE(cycle_until([&] { return httpd.error_lines_with("takes its lines again").size() == 2; }));
+    ASSERT_TRUE(cycle_until([&] { return ends() == begun + 1; }));
     EXPECT_NE(pipe.read(), "");
     EXPECT_EQ(httpd.children().size(), 2U) << "no child died of it\n" << httpd.describe();
     EXPECT_TRUE(httpd.error_lines_with("exit signal").empty());

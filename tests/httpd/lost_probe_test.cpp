@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "events.hpp"
+#include "metrics_page.hpp"
 #include "traffic.hpp"
 
 namespace cb::test {
@@ -84,10 +85,10 @@ TEST_P(LostProbe, IsJudgedAtItsDeadlineByTheSameRuleWhoeverAppliesIt) {
     DrippingServer unasked;  // nobody but the holder itself
     Backend upload("app");   // its probe is a client that stalls its upload
     const std::string worker = " timeout=1\n";
-    HttpdOptions options =
-        site(std::string(quick_policy) + "CircuitBreakerSettle 0s\nCircuitBreakerEventLog events.json\n",
-             "ProxyPass /asked " + asked.member() + worker + "ProxyPass /unasked " + unasked.member() + worker +
-                 "ProxyPass /upload " + upload.member() + worker);
+    HttpdOptions options = site(
+        std::string(quick_policy) + "CircuitBreakerSettle 0s\nCircuitBreakerEventLog events.json\n" + metrics_location,
+        "ProxyPass /asked " + asked.member() + worker + "ProxyPass /unasked " + unasked.member() + worker +
+            "ProxyPass /upload " + upload.member() + worker);
     options.children = 4;
     Httpd httpd(options);
     httpd.start();
@@ -151,6 +152,11 @@ TEST_P(LostProbe, IsJudgedAtItsDeadlineByTheSameRuleWhoeverAppliesIt) {
     EXPECT_EQ(std::ranges::count(events, "probe-lost"), 2);
     EXPECT_EQ(std::ranges::count(events, "half-open -> open"), 2);
     EXPECT_TRUE(wait_for_no_permits(httpd, upload));
+    const MetricsPage metrics(httpd);
+    EXPECT_EQ(metrics.value("probes_total", asked.member(), {"result=\"lost\""}), 1);
+    EXPECT_EQ(metrics.value("probes_total", asked.member(), {"result=\"success\""}), 0) << "though it came, later";
+    EXPECT_EQ(metrics.value("probes_total", upload, {"result=\"neutral\""}), 1);
+    EXPECT_EQ(metrics.value("probes_total", upload, {"result=\"success\""}), 1);
 }
 
 TEST_P(LostProbe, WhoseClientHasGoneIsNeutralAndAtFifteenOfThemTheMemberOpensAgainAtTheSameLevel) {

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "metrics_page.hpp"
 #include "restarts.hpp"
 #include "traffic.hpp"
 
@@ -102,6 +103,17 @@ TEST_P(Manager, AnAddedMembersBreakerActsInEveryChild) {
 
     enable(httpd, first_);
     in_every_child(httpd, "/app/around", from("first"));
+}
+
+TEST_P(Manager, AnAddedMemberIsOnTheMetricsPageOfEveryChildBeforeItsFirstRequest) {
+    Httpd httpd(options(config(counting_policy, member_line(first_), seats_at(seats_) + metrics_location)));
+    httpd.start();
+    ASSERT_TRUE(httpd.wait_for_children(children));
+    add(httpd, added_);
+    in_every_child(httpd, "/metrics", [&](const Response& page) {
+        return MetricsPage(page.body).value("state", added_, {"state=\"closed\""}) == 1;
+    });
+    EXPECT_EQ(added_.requests(), 0U);
 }
 
 TEST_P(Manager, AnAddedMemberHasItsOwnSectionsPolicyAndNoErrorStateOfModProxy) {

@@ -9,15 +9,10 @@
 #include "events.hpp"
 #include "metrics_page.hpp"
 #include "real_servers.hpp"
-#include "restarts.hpp"
-#include "traffic.hpp"
+#include "runbook.hpp"
 
 namespace cb::test {
 namespace {
-
-std::filesystem::path project() {
-    return module_under_test().parent_path().parent_path();
-}
 
 std::string rules_file() {
     return (project() / "conf/prometheus/circuitbreaker.rules.yml").string();

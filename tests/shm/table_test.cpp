@@ -6,6 +6,7 @@
 #include <set>
 
 #include "executors.hpp"
+#include "shm/recorder.hpp"
 #include "world.hpp"
 
 namespace cb::test {
@@ -246,6 +247,10 @@ TEST_P(NextLife, HasNoHistoryAndAnAdvancedGeneration) {
     call(slot, rules, world.parent(), kBad);
     ASSERT_EQ(state_of(slot), State::open);
     const std::uint32_t before = word_of(slot).generation;
+    shm::note_failed_call(slot, 1, core::Outcome::timeout, 2, 3, "/path");
+    shm::note_duration(slot.call_duration, 1);
+    shm::note_duration(slot.probe_duration, 60'000);
+    slot.flapping = slot.probe_rate = slot.retries[3] = 1;
     shm::Slot& next = next_life();
     ASSERT_EQ(&next, &slot);
     EXPECT_EQ(state_of(next), State::closed);

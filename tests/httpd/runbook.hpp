@@ -1,0 +1,93 @@
+// A runbook's folder in a test: programs, settings, and the directive that runs it.
+//
+//     const Runbook runbook;
+//     runbook.program("on-open.d/10", "echo \"$CB_MEMBER\" >> $T/told");
+//     Httpd httpd(site(policy + runbook.directive(), plain_worker(app)));
+//     ... runbook.wait_for_lines("told", 1) ...
+//
+// Thread safety: belongs to one thread; what its programs write is read as files.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "traffic.hpp"
+
+namespace cb::test {
+
+/// The project's folder, by the module's.
+inline std::filesystem::path project() {
+    return module_under_test().parent_path().parent_path();
+}
+
+inline std::string runner() {
+    return (module_under_test().parent_path() / "circuitbreaker-runbook").string();
+}
+
+/// A runbook's folder.
+class Runbook {
+  public:
+    Runbook() {
+        // The programs run as httpd's parent does; what they write, the test reads.
+        std::filesystem::create_directories(path("state"));
+        configure("");
+    }
+    [[nodiscard]] std::filesystem::path path(const std::string& name) const { return folder_.path() / name; }
+    [[nodiscard]] std::string text(const std::string& name) const { return read_file(path(name)); }
+
+    /// `name` like "on-open.d/10-hang"; a shell script, in which $T is this folder.
+    void program(const std::string& name, const std::string& script, bool executable = true) const {
+        std::filesystem::create_directories(path(name).parent_path());
+        std::ofstream(path(name)) << "#!/bin/sh\nT='" + folder_.path().string() + "'\n" + script + "\n";
+        if (executable) ::chmod(path(name).c_str(), 0755);
+    }
+    /// A program that comes with the module.
+    void ready_program(const std::string& name, const std::string& folder) const {
+        std::filesystem::create_directories(path(folder));
+        std::filesystem::create_symlink(project() / "conf/runbook" / name, path(folder) / ("50-" + name));
+    }
+    void configure(const std::string& lines) const {
+        std::ofstream(path("runbook.conf")) << "RUNBOOK_STATE='" + path("state").string() + "'\n" + lines;
+    }
+    void create(const std::string& name) const { std::ofstream(path(name)) << "\n"; }
+
+    [[nodiscard]] std::vector<std::string> command(const std::string& options = "") const {
+        std::istringstream words(runner() + " -l " + path("lock").string() + " " + options);
+        std::vector<std::string> argv;
+        for (std::string word; words >> word;)
+            argv.push_back(word);
+        argv.push_back(folder_.path().string());
+        return argv;
+    }
+    [[nodiscard]] std::string directive(const std::string& options = "") const {
+        std::string line = "CircuitBreakerEventLog \"|";
+        for (const std::string& word : command(options))
+            line += word + " ";
+        return line + "\"\n";
+    }
+    [[nodiscard]] bool wait_for_lines(const std::string& name, std::size_t count) const {
+        return wait_until(
+            [&] {
+                const std::string lines = text(name);
+                return static_cast<std::size_t>(std::count(lines.begin(), lines.end(), '\n')) >= count;
+            },
+            patience, std::to_string(count) + " lines in " + name);
+    }
+
+  private:
+    TempDir folder_{"cb-runbook"};
+};
+
+/// Opens its breaker by three failures.
+inline void trip(const Httpd& httpd, Backend& backend, const std::string& path) {
+    backend.answer(Reply::status(502));
+    EXPECT_EQ(answerers(3, httpd.url(path)), backend.name() + " " + backend.name() + " " + backend.name());
+}
+
+}  // namespace cb::test

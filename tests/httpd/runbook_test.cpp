@@ -1,0 +1,302 @@
+// The runbook: from a trip through the pipe to the programs of its folders, and what becomes of those that hang, crash,
+// or come too thick.
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <sstream>
+
+#include "events.hpp"
+#include "metrics_page.hpp"
+#include "restarts.hpp"
+#include "runbook.hpp"
+
+namespace cb::test {
+namespace {
+
+const std::string policy = std::string(quick_policy) + long_open;
+
+class RunbookTest : public TrafficTest {};
+INSTANTIATE_TEST_SUITE_P(Mpms, RunbookTest, each_mpm, mpm_name);
+
+TEST_P(RunbookTest, ATripReachesEverybodyWhoIsToBeTold) {
+    Backend app("app");
+    Backend sink("sink");
+    sink.answer(Reply::ok("{\"errcode\": 0, \"code\": 0}"));
+    const Runbook runbook;
+    for (const char* name : {"webhook", "slack", "dingtalk", "feishu", "mail"})
+        runbook.ready_program(name, "on-open.d");
+    runbook.program("sendmail", "printf '%s ' \"$@\" > $T/arguments; cat > $T/mail.part; mv $T/mail.part $T/mail");
+    runbook.configure(
+        "WEBHOOK_URL='" + sink.url("/webhook?a=1&b=\"x\"") +
+        "'\nWEBHOOK_HEADER='Authorization: Bearer \"s\"'\nSLACK_URL=" + sink.url("/slack") + "\nDINGTALK_URL='" +
+        sink.url("/dingtalk?access_token=t") + "'\nDINGTALK_SECRET=secret\nFEISHU_URL=" + sink.url("/feishu") +
+        "\nFEISHU_SECRET=secret\nMAIL_TO=ops@example.com\nSENDMAIL=" + runbook.path("sendmail").string() + "\n");
+    // A name that would do harm wherever it were evaluated.
+    const std::string hostile = R"-(x'\"$(touch harm)`touch harm`;touch harm<!channel>&%s\\)-";
+    Httpd httpd(site(policy + runbook.directive(), "<Proxy \"balancer://" + hostile + "\">\n" + member_line(app) +
+                                                       "</Proxy>\nProxyPass /app \"balancer://" + hostile + "/\"\n"));
+    httpd.start();
+    trip(httpd, app, "/app/x");
+    ASSERT_TRUE(sink.wait_for_requests(4)) << httpd.describe();
+    ASSERT_TRUE(runbook.wait_for_lines("mail", 1)) << httpd.describe();
+
+    std::map<std::string, Request> by_path;
+    for (const Request& request : sink.log())
+        by_path[request.path] = request;
+    ASSERT_EQ(by_path.size(), 4U) << httpd.describe();
+    const std::string balancer = R"-(balancer://x'"$(touch harm)`touch harm`;touch harm<!channel>&%s\)-";
+    const Event event(by_path["/webhook"].body);
+    EXPECT_EQ(by_path["/webhook"].method, "POST");
+    EXPECT_EQ(by_path["/webhook"].target, "/webhook?a=1&b=\"x\"");
+    EXPECT_EQ(by_path["/webhook"].headers.get("Authorization"), "Bearer \"s\"");
+    EXPECT_EQ(by_path["/webhook"].headers.get("Content-Type"), "application/json");
+    EXPECT_EQ(event.text("event"), "transition");
+    EXPECT_EQ(event.text("to"), "open");
+    EXPECT_EQ(event.text("balancer"), balancer);
+    EXPECT_EQ(event.text("member"), app.member());
+    EXPECT_EQ(event.list("recent").size(), 3U);
+    const std::string text =
+        "circuit breaker: " + app.member() + " of " + balancer +
+        ": closed -> open: consecutive failures, 3 of 3 calls failed; next probe in 600.0 s (level 0)";
+    std::string for_slack = std::regex_replace(text, std::regex("&"), "&amp;");
+    for_slack = std::regex_replace(for_slack, std::regex("<"), "&lt;");
+    for_slack = std::regex_replace(for_slack, std::regex(">"), "&gt;");
+    EXPECT_EQ(Event(by_path["/slack"].body).text("text"), for_slack);
+    const Event dingtalk(by_path["/dingtalk"].body);
+    EXPECT_EQ(dingtalk.text("msgtype"), "text");
+    EXPECT_NE(dingtalk.line().find("closed -> open"), std::string::npos);
+    EXPECT_TRUE(std::regex_match(by_path["/dingtalk"].target,
+                                 std::regex("/dingtalk\\?access_token=t&timestamp=\\d{13}&sign=[0-9A-Za-z%]+%3D")))
+        << by_path["/dingtalk"].target;
+    const Event feishu(by_path["/feishu"].body);
+    EXPECT_EQ(feishu.text("msg_type"), "text");
+    EXPECT_EQ(feishu.text("sign").size(), 44U) << "a SHA-256 in base64";
+    EXPECT_NE(feishu.line().find("closed -> open"), std::string::npos);
+    const std::string mail = runbook.text("mail");
+    EXPECT_TRUE(
+        mail.starts_with("To: ops@example.com\nFrom: circuitbreaker\nSubject: circuit breaker: " + app.member()))
+        << mail;
+    EXPECT_NE(mail.find("\n\n" + text + "\n\n{\"time\":"), std::string::npos) << mail;
+    EXPECT_EQ(runbook.text("arguments"), "-t -i ");
+    EXPECT_FALSE(std::filesystem::exists(httpd.root() / "harm")) << "that is where the programs run";
+    EXPECT_TRUE(httpd.error_lines_with("circuitbreaker-runbook").empty()) << httpd.describe();
+}
+
+TEST_P(RunbookTest, EachEventHasItsFolderAndItsEnvironment) {
+    Backend app("app");
+    const Runbook runbook;
+    for (const char* folder : {"on-open.d", "on-half-open.d", "on-closed.d"}) {
+        runbook.program(
+            folder + std::string("/10"),
+            "printf '%s %s->%s %s level=%s calls=%s rate=%s probes=%s\\n' \"$CB_EVENT\" \"$CB_FROM\" \"$CB_TO\" "
+            "\"$CB_MEMBER\" "
+            "\"$CB_LEVEL\" \"$CB_CALLS\" \"$CB_FAILURE_RATE\" \"$CB_PROBES_SUCCEEDED\" >> $T/told; cat >> $T/read");
+    }
+    Httpd httpd(site(quick_policy + runbook.directive(), plain_worker(app)));
+    httpd.start();
+    trip(httpd, app, "/app/x");
+    ASSERT_TRUE(wait_for_end_of_open_time(httpd, app));
+    app.answer_as_usual();
+    EXPECT_EQ(statuses(1, httpd.url("/app/x")), "200");
+    ASSERT_TRUE(runbook.wait_for_lines("read", 3)) << httpd.describe();
+    EXPECT_EQ(runbook.text("told"),
+              "transition closed->open " + app.member() + " level=0 calls=3 rate=100.0 probes=0\n" +
+                  "transition open->half-open " + app.member() + " level=0 calls=0 rate=0.0 probes=0\n" +
+                  "transition half-open->closed " + app.member() + " level=0 calls=0 rate=0.0 probes=1\n");
+    EXPECT_EQ(summary(read_events(runbook.path("read"))),
+              (std::vector<std::string>{"closed -> open", "open -> half-open", "half-open -> closed"}));
+}
+
+TEST_P(RunbookTest, AProgramThatHangsCrashesOrCantRunIsSaidAndTheOthersRun) {
+    Backend app("app");
+    const Runbook runbook;
+    runbook.program("on-open.d/10-hangs", "sleep 60 & echo $! $$ > $T/pids; wait");
+    runbook.program("on-open.d/20-fails", "exit 7");
+    runbook.program("on-open.d/30-crashes", "kill -9 $$");
+    runbook.program("on-open.d/40-not-executable", "echo x >> $T/wrong", false);
+    runbook.program("on-open.d/.hidden", "echo x >> $T/wrong");
+    runbook.program("on-open.d/50-backup~", "echo x >> $T/wrong");
+    runbook.program("on-open.d/60-leaves-one-behind", "sleep 60 > /dev/null 2>&1 & echo $! > $T/left");
+    runbook.program("on-open.d/70-well", "echo well >> $T/last");
+    Httpd httpd(site(policy + runbook.directive("-t 2"), plain_worker(app)));
+    httpd.start();
+    trip(httpd, app, "/app/x");
+    ASSERT_TRUE(runbook.wait_for_lines("last", 1)) << httpd.describe();
+    const auto said = [&](const std::string& program, const std::string& what) {
+        return httpd.error_lines_with("/" + program + ": " + what + " (member " + app.member() + ", ").size();
+    };
+    EXPECT_EQ(said("10-hangs", "killed after 2 s"), 1U) << httpd.describe();
+    EXPECT_EQ(said("20-fails", "exit status 7"), 1U);
+    EXPECT_EQ(said("30-crashes", "killed by signal 9"), 1U);
+    EXPECT_EQ(said("40-not-executable", "can't be run: Permission denied"), 1U);
+    EXPECT_EQ(httpd.error_lines_with("4 failed so far").size(), 1U) << "counted";
+    EXPECT_EQ(runbook.text("wrong"), "");
+    std::istringstream pids(runbook.text("pids") + runbook.text("left"));
+    int count = 0;
+    for (pid_t pid = 0; pids >> pid; ++count) {
+        EXPECT_TRUE(wait_until([&, pid] { return !process_info(pid) || process_info(pid)->state == 'Z'; }, patience,
+                               "the end of it"))
+            << "the whole process group is ended";
+    }
+    EXPECT_EQ(count, 3);
+}
+
+TEST_P(RunbookTest, MembersSideBySideButOneMembersEventsInTurnAlsoOverAGracefulRestart) {
+    Backend one("one");
+    Backend two("two");
+    const Runbook runbook;
+    runbook.program("on-open.d/10",
+                    "echo open $CB_MEMBER >> $T/begun; until [ -e $T/go ]; do sleep 0.02; done; echo open >> $T/done");
+    runbook.program(
+        "on-half-open.d/10",
+        "[ -e $T/go ] || echo x >> $T/early; echo half-open $CB_MEMBER >> $T/begun; echo half-open >> $T/done");
+    runbook.program("on-closed.d/10",
+                    "[ -e $T/go ] || echo x >> $T/early; echo closed $CB_MEMBER >> $T/begun; echo closed >> $T/done");
+    Httpd httpd(site(quick_policy + runbook.directive(),
+                     "ProxyPass /one " + one.member() + "\nProxyPass /two " + two.member() + "\n"));
+    httpd.start();
+    trip(httpd, one, "/one/x");
+    trip(httpd, two, "/two/x");
+    ASSERT_TRUE(runbook.wait_for_lines("begun", 2)) << "side by side";
+    one.answer_as_usual();
+    two.answer_as_usual();
+    ASSERT_TRUE(wait_for_end_of_open_time(httpd, one));
+    EXPECT_EQ(statuses(1, httpd.url("/one/x")), "200");
+    ASSERT_TRUE(graceful_to_the_end(httpd)) << "another runner, while the first has one at work";
+    ASSERT_TRUE(wait_for_end_of_open_time(httpd, two));
+    EXPECT_EQ(statuses(1, httpd.url("/two/x")), "200");
+    ASSERT_TRUE(wait_for_state(httpd, two, "closed"));
+    EXPECT_EQ(runbook.text("done"), "");
+    runbook.create("go");
+    ASSERT_TRUE(runbook.wait_for_lines("done", 6)) << runbook.text("begun") << httpd.describe();
+    for (const Backend* backend : {&one, &two}) {
+        std::string order;
+        std::istringstream lines(runbook.text("begun"));
+        for (std::string what, member; lines >> what >> member;)
+            order += member == backend->member() ? what + " " : "";
+        EXPECT_EQ(order, "open half-open closed ");
+    }
+    EXPECT_EQ(runbook.text("early"), "") << "nothing of a member before its last is done, in the new runner either";
+}
+
+/// Its programs' processes, by the parent's process table.
+pid_t runner_of(const Httpd& httpd) {
+    for (const ProcessInfo& process : all_processes()) {
+        if (process.parent == httpd.parent() && process.name == "circuitbreaker-" && process.state != 'Z')
+            return process.pid;
+    }
+    return 0;
+}
+
+TEST_P(RunbookTest, ARunnerThatStandsStillOrDiesLosesNoEventSilently) {
+    Backend app("app");
+    const Runbook runbook;
+    runbook.program("on-open.d/10", "echo open >> $T/done");
+    Httpd httpd(site(std::string(quick_policy) + "CircuitBreakerOpenTime 100ms factor=1 jitter=0\n" + metrics_location +
+                         runbook.directive(),
+                     plain_worker(app)));
+    httpd.start();
+    ASSERT_TRUE(wait_until([&] { return runner_of(httpd) != 0; }, patience, "the runner"));
+    const pid_t runner = runner_of(httpd);
+    ::kill(runner, SIGSTOP);
+    {
+        const Socket pipe(
+            ::open(("/proc/" + std::to_string(runner) + "/fd/0").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+        ASSERT_TRUE(pipe.valid());
+        ASSERT_GE(::fcntl(pipe.fd(), F_SETPIPE_SZ, 4096), 0);
+    }
+    app.answer(Reply::status(502));
+    const auto lost = [&] { return MetricsPage(httpd).series().at("httpd_circuitbreaker_events_lost_total"); };
+    ASSERT_TRUE(wait_until(
+        [&] {
+            (void)get(httpd.url("/app/x"));
+            return lost() >= 3;
+        },
+        patience, "lost events"));
+    EXPECT_GE(httpd.error_lines_with("event log does not take").size(), 1U) << httpd.describe();
+    EXPECT_EQ(runbook.text("done"), "");
+    ::kill(runner, SIGKILL);
+    ASSERT_TRUE(httpd.wait_for_error_line("failed unexpectedly"));
+    ASSERT_TRUE(runbook.wait_for_lines("done", 1)) << "httpd starts another, which takes what is still in the pipe";
+    ASSERT_TRUE(wait_until(
+        [&] {
+            (void)get(httpd.url("/app/x"));
+            return !httpd.error_lines_with("takes its lines again").empty();
+        },
+        patience, "the end of the spell"));
+}
+
+// --- the runner alone ---
+
+class RunnerAlone : public testing::Test {
+  protected:
+    /// Runs it on these lines, to its end.
+    [[nodiscard]] CommandResult run(const std::string& lines, const std::string& options = "") const {
+        std::ofstream(runbook_.path("input")) << lines;
+        std::string command;
+        for (const std::string& word : runbook_.command(options))
+            command += "'" + word + "' ";
+        return run_command({.argv = {"sh", "-c", command + " < " + runbook_.path("input").string()}}, 30s);
+    }
+    static std::string event(const std::string& member, const std::string& to = "open") {
+        return "{\"event\":\"transition\",\"balancer\":\"b\",\"member\":\"" + member +
+               "\",\"from\":\"closed\",\"to\":\"" + to + "\",\"reason\":\"r\"}\n";
+    }
+    const Runbook runbook_;
+};
+
+TEST_F(RunnerAlone, DoesWhatIsLeftAtTheEndOfItsInput) {
+    runbook_.program("on-open.d/10", "sleep 0.1; echo \"$CB_MEMBER\" >> $T/done");
+    const CommandResult result = run(event("m") + event("m") + event("n"));
+    EXPECT_EQ(result.exit_status, 0) << result.output;
+    EXPECT_EQ(result.output, "");
+    const std::string done = runbook_.text("done");
+    EXPECT_EQ(std::count(done.begin(), done.end(), '\n'), 3);
+}
+
+TEST_F(RunnerAlone, BoundsWhatWaitsAndSaysWhatItDrops) {
+    runbook_.program("on-open.d/10", "until [ -e $T/go ]; do sleep 0.02; done; echo x >> $T/done");
+    std::string lines;
+    for (int i = 0; i < 10; ++i)
+        lines += event("m");
+    runbook_.create("go");
+    const CommandResult result = run(lines, "-q 4");
+    EXPECT_EQ(result.exit_status, 0);
+    EXPECT_EQ(result.output,
+              "circuitbreaker-runbook: 4 events wait: further ones are dropped until that gets better\n"
+              "circuitbreaker-runbook: fewer events wait; 6 were dropped\n");
+    EXPECT_EQ(runbook_.text("done"), "x\nx\nx\nx\n");
+}
+
+TEST_F(RunnerAlone, SaysWhichLinesAreNoEventsAndGoesOn) {
+    runbook_.program("on-open.d/10", "echo x >> $T/done");
+    runbook_.program("harm/10", "echo x >> $T/harm-done");
+    const CommandResult result =
+        run("no JSON\n[]\n{}\n" + event("m", "../harm") + event("m", "OPEN") + "\n" + event("m") + "half a line");
+    EXPECT_EQ(result.exit_status, 0);
+    EXPECT_NE(result.output.find("a line is no event (5 dropped so far)"), std::string::npos) << result.output;
+    EXPECT_EQ(runbook_.text("done"), "x\n");
+    EXPECT_EQ(runbook_.text("harm-done"), "");
+}
+
+TEST_F(RunnerAlone, EndsThoughAProgramWouldNot) {
+    runbook_.program("on-open.d/10", "trap '' TERM; echo $$ > $T/pid; while :; do sleep 0.1; done");
+    const CommandResult result = run(event("m"), "-t 1");
+    EXPECT_EQ(result.exit_status, 0) << "killed within its limit";
+    EXPECT_NE(result.output.find("killed after 1 s"), std::string::npos) << result.output;
+    EXPECT_FALSE(process_info(std::stoi(runbook_.text("pid"))));
+}
+
+TEST_F(RunnerAlone, RefusesWrongOptions) {
+    for (const char* options : {"-t 0", "-t x", "-j 0", "-q -1", "-x", "one-directory-more"}) {
+        const CommandResult result = run("", options);
+        EXPECT_EQ(result.exit_status, 2) << options;
+        EXPECT_NE(result.output.find("usage: "), std::string::npos);
+    }
+}
+
+}  // namespace
+}  // namespace cb::test
