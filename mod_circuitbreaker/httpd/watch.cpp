@@ -102,6 +102,10 @@ void note_headers(RequestState& state) noexcept {
 extern "C" apr_status_t on_response(ap_filter_t* f, apr_bucket_brigade* bb) noexcept {
     auto& state = *static_cast<RequestState*>(f->ctx);
     Call& call = state.call;
+    if (call.is_cut) {  // how the handler ends what we stopped says nothing of the member
+        apr_brigade_cleanup(bb);
+        return APR_ECONNABORTED;
+    }
     bool is_end = false;
     bool is_error_first = false;
     bool is_read_later = false;
