@@ -69,7 +69,7 @@ $(BUILD)/harness_tests: $(call test_objects,$(wildcard tests/support/*.cpp))
 
 $(BUILD)/httpd_tests: $(call test_objects,$(wildcard tests/httpd/*.cpp) $(SUPPORT))
 	@echo "  link $@"
-	@$(CXX) -pthread -o $@ $^ -lgtest_main -lgtest -lcurl
+	@$(CXX) -pthread -o $@ $^ -lgtest_main -lgtest -lcurl -ljansson
 
 check_programs := $(BUILD)/demo $(BUILD)/unit_tests $(BUILD)/shm_tests $(BUILD)/harness_tests $(BUILD)/httpd_tests
 

@@ -57,7 +57,8 @@ std::uint32_t stays_of(const MemberSnapshot& member, core::Millis span, Stay (&s
     const auto add = [&](core::State state, core::Millis from, core::Millis to, core::Reason reason) noexcept {
         from = std::max(from, begin);
         to = std::min(to, member.now);
-        if (from < to) stays[count++] = {state, from, to, reason};
+        // A round of probes may be over within a millisecond; it is what one looks for.
+        if (from < to || (from == to && !is_calm(state))) stays[count++] = {state, from, to, reason};
     };
     if (member.changes == 0) {
         add(member.state(), member.since, member.now, core::Reason::none);
