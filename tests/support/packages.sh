@@ -6,7 +6,7 @@ set -euo pipefail
 
 build=(make g++ git apache2 apache2-dev libjansson-dev)
 run=("${build[@]}" libcurl4-openssl-dev procps)
-test=("${run[@]}" libgtest-dev spin gcc clang-format clang-tidy valgrind libbenchmark-dev util-linux)
+test=("${run[@]}" libgtest-dev spin gcc clang-format clang-tidy valgrind libbenchmark-dev util-linux tidy libxml2-utils)
 real_backends=(php-fpm tomcat10 default-jre-headless nghttp2-server openssl)
 optional=()
 
