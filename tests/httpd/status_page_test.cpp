@@ -85,7 +85,7 @@ TEST_F(StatusPage, HasARowForEachMemberGroupedByVirtualHostAndBalancer) {
                                      "\n<VirtualHost *:1>\n    ServerName other.example\n    ProxyPass /x " +
                                      third.member() + "/x\n</VirtualHost>\n");
     const std::string html = page(httpd_);
-    EXPECT_EQ(count_of(html, "<tr class=\"member\""), 4U);
+    EXPECT_EQ(count_of(html, "<tr class=\"member calm\""), 4U);
     EXPECT_EQ(count_of(html, "<section class=\"group\">"), 3U);
     EXPECT_TRUE(has(html, "<h2>127.0.0.1")) << html;
     EXPECT_TRUE(has(html, "<h2>other.example")) << html;
@@ -128,10 +128,10 @@ TEST_F(StatusPage, ShowsRatesAgainstTheirThresholds) {
     ASSERT_TRUE(wait_for_counter(httpd_, app_, "Calls", 8));
     std::string html = page(httpd_);
     EXPECT_TRUE(has(html, "38 %")) << html;
-    EXPECT_TRUE(has(html, "3 of 8 calls<br>opens at 80 % of 10 or more")) << html;
-    EXPECT_TRUE(has(html, "0 of 8 calls<br>opens at 60 % of 10 or more")) << html;
-    EXPECT_TRUE(has(html, "opens at 7")) << html;
-    EXPECT_TRUE(has(html, "0 of 9")) << html;
+    EXPECT_TRUE(has(html, "3 of 8 calls; opens at 80 % of 10 or more")) << html;
+    EXPECT_TRUE(has(html, "0 of 8 calls; opens at 60 % of 10 or more")) << html;
+    EXPECT_TRUE(has(html, "<td data-label=\"In a row\">0 of 7</td>")) << html;
+    EXPECT_TRUE(has(html, "<td data-label=\"In flight\">0 of 9</td>")) << html;
     const json_t* const member = only_member();
     const json_t* const window = json_object_get(member, "window");
     EXPECT_EQ(number_at(window, "span_calls"), 20);

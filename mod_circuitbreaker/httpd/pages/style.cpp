@@ -50,7 +50,7 @@ tr.member.recovering > td:first-child { border-left-color: var(--recovering) !im
 .next { color: var(--text); }
 tr.more > td { padding: 0 .9rem .6rem 1.15rem; }
 svg.strip { display: block; width: 100%; height: 1.6rem; background: var(--soft); border-radius: .2rem; }
-svg.bar { display: block; width: 6rem; height: .3rem; margin: .2rem 0; background: var(--soft); border-radius: .15rem; }
+svg.bar { display: inline-block; vertical-align: middle; width: 4rem; height: .35rem; margin-left: .5rem; background: var(--soft); border-radius: .15rem; }
 .tick { stroke: var(--line); vector-effect: non-scaling-stroke; }
 rect.closed { fill: var(--closed); } rect.open { fill: var(--open); } rect.half-open { fill: var(--half-open); }
 rect.recovering { fill: var(--recovering); } rect.forced-open { fill: var(--forced-open); }
@@ -84,6 +84,11 @@ footer { margin-top: 1.5rem; font-size: .88rem; } footer dl { display: grid; gap
   tr.member > td[data-label]::before { content: attr(data-label); display: block; font-size: .78rem; font-weight: 600;
     color: var(--quiet); }
   tr.more > td { padding-left: .9rem; }
+  tr.member.calm { grid-template-columns: repeat(3, 1fr); font-size: .88rem; }
+  tr.member.calm > td:not(.wide) .sub, tr.member.calm svg.bar { display: none; }
+  tr.member.calm > td[data-label]:not(.wide)::before { display: inline; content: attr(data-label) " "; }
+  tr.member.calm > td.strip-cell::before { display: none; }
+  tr.member.calm svg.strip { height: .8rem; }
 }
 )css";
 
@@ -105,15 +110,17 @@ constinit const char kScript[] = R"js(
     return main.querySelector("button:active") || (selection && !selection.isCollapsed);
   }
   function take(text) {
-    var page = new DOMParser().parseFromString(text, "text/html"), fresh = page.querySelector("main");
+    // Only the content: the style sheet of another response has another nonce.
+    var begin = text.indexOf("<main>"), end = text.indexOf("</main>"), title = /<title>([^<]*)</.exec(text);
     var main = document.querySelector("main"), focused = document.activeElement && document.activeElement.id;
-    if (!fresh || isInUse(main)) return;
+    if (begin < 0 || end < 0 || isInUse(main)) return;
+    var fresh = new DOMParser().parseFromString(text.slice(begin, end), "text/html").querySelector("main");
     Object.keys(toggled).forEach(function (id) {
       var details = fresh.querySelector("#" + id);
       if (details) details.open = toggled[id];
     });
     main.replaceWith(document.adoptNode(fresh));
-    document.title = page.title;
+    document.title = title ? title[1] : "";
     if (focused && document.getElementById(focused)) document.getElementById(focused).focus({ preventScroll: true });
   }
   function look() {
