@@ -53,6 +53,10 @@ class RealBrowser : public testing::Test {
     [[nodiscard]] static std::string state_shown() {
         return browser().evaluate("document.querySelector('tr.member .state').textContent");
     }
+    static void keep_screenshot(const std::string& name) {
+        const char* const folder = std::getenv("CB_SCREENSHOTS");
+        if (folder != nullptr) browser().save_screenshot(std::filesystem::path(folder) / (name + ".png"));
+    }
     static void click(const std::string& selector) {
         browser().run("document.querySelector('" + selector + "').click()");
     }
@@ -102,11 +106,8 @@ TEST_F(RealBrowser, ShowsTwentyBalancersInBothThemesWideAndNarrow) {
             // What an operator looks for first is on the first screen.
             EXPECT_EQ(browser().evaluate("document.querySelector('.notice').getBoundingClientRect().bottom < 844"),
                       "true");
-            if (const char* const folder = std::getenv("CB_SCREENSHOTS")) {
-                browser().set_view({.width = width, .height = 1700, .dark = dark});
-                browser().save_screenshot(std::filesystem::path(folder) /
-                                          (std::to_string(width) + (dark ? "-dark.png" : "-light.png")));
-            }
+            browser().set_view({.width = width, .height = 1700, .dark = dark});
+            keep_screenshot(std::to_string(width) + (dark ? "-dark" : "-light"));
         }
     }
 }
@@ -173,6 +174,7 @@ TEST_F(RealBrowser, BalancerManagersButtonsActAndLeadBackToIt) {
     EXPECT_TRUE(browser().wait_for("document.body.textContent.includes('forced-open')"));
     EXPECT_EQ(browser().evaluate("location.pathname"), "/balancer-manager");
     EXPECT_EQ(BreakerPage(httpd_).member(app_).at("State"), "forced-open");
+    keep_screenshot("balancer-manager");
     // The page's own links and forms work beside ours, with the browser's own Referer.
     click("td a");
     EXPECT_TRUE(browser().wait_for("document.body.textContent.includes('Edit worker settings')"));

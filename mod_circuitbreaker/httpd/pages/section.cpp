@@ -15,7 +15,7 @@ void write_rate(const HtmlOut& out, std::uint32_t part, std::uint32_t calls, std
 
 void begin_section(const HtmlOut& out, const Controls& controls) noexcept {
     out.put(
-        "<hr />\n<h2>Circuit breakers</h2>\n<table border=\"1\"><tr><th>Balancer</th><th>Member</th><th>State</th>"
+        "<h2>Circuit breakers</h2>\n<table border=\"1\"><tr><th>Balancer</th><th>Member</th><th>State</th>"
         "<th>Since</th><th>Because</th><th>Next</th><th>Failures</th><th>Slow calls</th><th>In a row</th>"
         "<th>Probes in flight</th><th>Refused</th>");
     if (controls.are_there()) out.put("<th>Action</th>");

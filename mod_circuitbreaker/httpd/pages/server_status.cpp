@@ -65,7 +65,8 @@ extern "C" int on_status_hook(request_rec* r, int flags) noexcept {
     }
     const bool is_table = (flags & AP_STATUS_NOTABLE) == 0;
     const HtmlOut out{apr_brigade_create(r->pool, r->connection->bucket_alloc), r->output_filters, r->pool};
-    is_table ? begin_section(out, Controls{}) : out.put("<hr />\n<h2>Circuit breakers</h2>\n<dl>\n");
+    out.put("<hr />\n");
+    is_table ? begin_section(out, Controls{}) : out.put("<h2>Circuit breakers</h2>\n<dl>\n");
     for (std::uint32_t i = 0; i < members.count; ++i) {
         MemberSnapshot member;
         read_member(member, members.index[i]);

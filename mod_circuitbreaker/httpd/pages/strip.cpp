@@ -86,10 +86,12 @@ void write_strip(const HtmlOut& out, const MemberSnapshot& member) noexcept {
     for (unsigned quarter = 1; quarter < 4; ++quarter) {
         out.print("<path class=\"tick\" d=\"M%u 0V%u\"/>", quarter * static_cast<unsigned>(kWidth) / 4, kHeight);
     }
-    // Calm stays first: the others, widened, lie over them.
-    for (const bool calm : {true, false}) {
+    // The short ones, widened, lie over the long ones: an opening in an hour of peace, a probe in an hour of outage.
+    constexpr core::State kOrder[] = {core::State::closed,      core::State::forced_closed, core::State::open,
+                                      core::State::forced_open, core::State::recovering,    core::State::half_open};
+    for (const core::State state : kOrder) {
         for (std::uint32_t i = 0; i < count; ++i) {
-            if (is_calm(stays[i].state) == calm) write_stay(out, member, stays[i]);
+            if (stays[i].state == state) write_stay(out, member, stays[i]);
         }
     }
     out.put("</svg>");

@@ -45,8 +45,8 @@ td { padding: .5rem .6rem; vertical-align: top; }
 tr.member.out > td:first-child { border-left-color: var(--open) !important; }
 tr.member.recovering > td:first-child { border-left-color: var(--recovering) !important; }
 .group > table { table-layout: fixed; }
-.c-member { width: 17%; } .c-state { width: 25%; } .c-rate { width: 10%; } .c-number { width: 7%; }
-.c-small { width: 6%; } .c-strip { width: 12%; }
+.c-member { width: 17%; } .c-state { width: 25%; } .c-rate { width: 10%; } .c-number { width: 6.5%; }
+.c-small { width: 7%; } .c-strip { width: 11%; }
 .next { color: var(--text); }
 tr.more > td { padding: 0 .9rem .6rem 1.15rem; }
 svg.strip { display: block; width: 100%; height: 1.6rem; background: var(--soft); border-radius: .2rem; }
@@ -84,7 +84,7 @@ footer { margin-top: 1.5rem; font-size: .88rem; } footer dl { display: grid; gap
   tr.member > td[data-label]::before { content: attr(data-label); display: block; font-size: .78rem; font-weight: 600;
     color: var(--quiet); }
   tr.more > td { padding-left: .9rem; }
-  tr.member.calm { grid-template-columns: repeat(3, 1fr); font-size: .88rem; }
+  tr.member.calm { grid-template-columns: repeat(auto-fit, minmax(6.3rem, 1fr)); font-size: .88rem; }
   tr.member.calm > td:not(.wide) .sub, tr.member.calm svg.bar { display: none; }
   tr.member.calm > td[data-label]:not(.wide)::before { display: inline; content: attr(data-label) " "; }
   tr.member.calm > td.strip-cell::before { display: none; }
