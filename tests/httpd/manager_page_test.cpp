@@ -180,8 +180,8 @@ TEST(ServerStatus, HasASectionAndLines) {
     const std::string plain = page(httpd, "/server-status?notable");
     EXPECT_TRUE(has(plain, "<dt>" + app.member() + " of balancer://app</dt><dd>open for ")) << plain;
     const std::string lines = page(httpd, "/server-status?auto");
-    EXPECT_TRUE(has(lines, "\nCircuitBreakers: 1\nCircuitBreakersOut: 1\nCircuitBreaker[0]Member: " + app.member() +
-                               "\nCircuitBreaker[0]Balancer: balancer://app\n"))
+    EXPECT_TRUE(has(lines, "\nCircuitBreaker Members: 1\nCircuitBreaker Out: 1\nCircuitBreaker[0]Member: " +
+                               app.member() + "\nCircuitBreaker[0]Balancer: balancer://app\n"))
         << lines;
     EXPECT_TRUE(has(lines, "\nCircuitBreaker[0]State: open\n")) << lines;
     EXPECT_TRUE(has(lines, "\nCircuitBreaker[0]Refused: 1\n")) << lines;

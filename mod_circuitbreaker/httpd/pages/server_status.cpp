@@ -36,7 +36,7 @@ void write_short(request_rec* r, const MemberList& members) noexcept {
     std::uint32_t out = 0;
     for (std::uint32_t i = 0; i < members.count; ++i)
         out += is_out(state_of_member(members.index[i])) ? 1U : 0U;
-    ap_rprintf(r, "CircuitBreakers: %u\nCircuitBreakersOut: %u\n", members.count, out);
+    ap_rprintf(r, "CircuitBreaker Members: %u\nCircuitBreaker Out: %u\n", members.count, out);
     for (std::uint32_t i = 0; i < members.count; ++i) {
         MemberSnapshot member;
         read_member(member, members.index[i]);

@@ -127,8 +127,7 @@ constinit const char kScript[] = R"js(
     if (document.hidden) return;
     fetch(location.href, { cache: "no-store", credentials: "same-origin" })
       .then(function (response) {
-        if (!response.ok) throw new Error("status " + response.status);
-        return response.text();
+        return response.ok ? response.text() : Promise.reject(new Error("status " + response.status));
       })
       .then(function (text) { take(text); trouble.textContent = ""; })
       .catch(function (error) {
