@@ -48,9 +48,8 @@ TEST_P(Actions, ForceAMemberOpenAndClosedAndGiveItBack) {
 TEST_P(Actions, ResetClosesAnOpenBreaker) {
     Httpd httpd(controlled(plain_worker(app_), quick_policy + std::string(long_open)));
     httpd.start();
-    app_.answer_next(3, Reply::status(503));
-    EXPECT_EQ(statuses(4, httpd.url("/app/")), "503 503 503 503");
-    EXPECT_EQ(state(httpd, app_), "open");
+    open_breaker(httpd, app_, 1);
+    app_.answer_as_usual();
     EXPECT_EQ(post(httpd, form(httpd, app_, "reset")).status, 303);
     EXPECT_EQ(state(httpd, app_), "closed");
     EXPECT_EQ(BreakerPage(httpd).member(app_).number("Level"), 0U);

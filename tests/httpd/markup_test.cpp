@@ -14,10 +14,10 @@ namespace {
 
 /// `<`, `>`, `&`, both quotes, UTF-8 of two to four bytes, and bytes that are none.
 constexpr const char* kOddPath =
-    "/<script>alert(1)</script>&amp;\"'\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\xFF\xC0\xAF\xED\xA0\x80";
+    "/<script>alert(1)</script>&amp;\"'\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\xFF\xC0\xAF\xED\xA0\x80\xE0\x80\xAF";
 constexpr const char* kEscapedPath =
     "/&#60;script&#62;alert(1)&#60;/script&#62;&#38;amp;&#34;&#39;&#233;&#8364;&#128512;"
-    "&#65533;&#65533;&#65533;&#65533;&#65533;&#65533;";
+    "&#65533;&#65533;&#65533;&#65533;&#65533;&#65533;&#65533;&#65533;&#65533;";
 
 std::string quoted(const std::string& text) {
     std::string result = "\"";
@@ -92,7 +92,7 @@ TEST_F(Markup, EscapesNamesAndPathsInJson) {
     bool is_found = false;
     const std::string as_utf8 =
         "/<script>alert(1)</script>&amp;\"'\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80"
-        "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD";
+        "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD";
     const json_t* const members = json_object_get(json, "members");
     for (std::size_t i = 0; i < json_array_size(members); ++i) {
         is_found = is_found ||

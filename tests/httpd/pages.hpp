@@ -54,6 +54,16 @@ inline std::string id_of(const Httpd& httpd, const Backend& backend) {
     return BreakerPage(httpd).member(backend).at("Id");
 }
 
+/// Under quick_policy: opens the breaker by three failing calls; then `refused` requests that it refuses. (A client has
+/// its answer before the call is judged.)
+inline void open_breaker(const Httpd& httpd, Backend& backend, unsigned refused = 0) {
+    backend.answer(Reply::status(503));
+    EXPECT_EQ(statuses(3, httpd.url("/app/x")), "503 503 503") << httpd.describe();
+    EXPECT_TRUE(wait_for_state(httpd, backend, "open")) << httpd.describe();
+    for (unsigned i = 0; i < refused; ++i)
+        EXPECT_EQ(get(httpd.url("/app/x")).status, 503);
+}
+
 /// A form as a browser sends it from the status page.
 inline Response post(const Httpd& httpd, const std::string& fields, Headers more = {}) {
     more.add("Content-Type", "application/x-www-form-urlencoded");

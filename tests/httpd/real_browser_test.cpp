@@ -38,7 +38,8 @@ class RealBrowser : public testing::Test {
     }
     static void TearDownTestSuite() { shared_.reset(); }
     void SetUp() override {
-        if (shared_ == nullptr) GTEST_SKIP() << "The program is not installed: chromium";
+        if (Browser::program().empty()) GTEST_SKIP() << "The program is not installed: chromium";
+        ASSERT_NE(shared_, nullptr);
         browser().set_view({});
         browser().open("about:blank");
         (void)browser().errors();

@@ -48,8 +48,7 @@ class StatusPage : public testing::Test {
     /// Opens the breaker of /app, for the rest of the test.
     void open() {
         start(quick_policy + std::string(long_open), balancer_of(member_line(app_)));
-        app_.answer(Reply::status(503));
-        EXPECT_EQ(statuses(4, httpd_.url("/app/x")), "503 503 503 503");
+        open_breaker(httpd_, app_, 1);
     }
     /// The only member in `?format=json`.
     [[nodiscard]] const json_t* only_member() {
@@ -97,8 +96,7 @@ TEST_F(StatusPage, HasARowForEachMemberGroupedByVirtualHostAndBalancer) {
 
 TEST_F(StatusPage, ShowsWhatWasTriedSinceTheMemberIsOut) {
     start(quick_policy, plain_worker(app_));
-    app_.answer(Reply::status(503));
-    EXPECT_EQ(statuses(3, httpd_.url("/app/x")), "503 503 503");
+    open_breaker(httpd_, app_);
     ASSERT_TRUE(wait_for_end_of_open_time(httpd_, app_));
     EXPECT_EQ(statuses(1, httpd_.url("/app/x")), "503");
     ASSERT_TRUE(wait_for_state(httpd_, app_, "open"));
@@ -115,6 +113,27 @@ TEST_F(StatusPage, ShowsWhatWasTriedSinceTheMemberIsOut) {
     EXPECT_EQ(count_of(html, "<rect class=\"half-open\""), 1U);
     EXPECT_EQ(count_of(html, "<rect class=\"closed\""), 1U);
     EXPECT_TRUE(has(html, "aria-label=\"States in the last hour: open 2 times, now open\""));
+
+    app_.hold();
+    auto probe = get_later(httpd_.url("/app/x"));
+    ASSERT_TRUE(app_.wait_for_concurrent(1));
+    EXPECT_TRUE(has(page(httpd_), "probed once in vain; <b>1 of 1 probes in flight; 0 of 1 needed have succeeded</b>"))
+        << "the present one may still succeed";
+    app_.release();
+    EXPECT_EQ(probe.get().status, 503);
+}
+
+TEST_F(StatusPage, RunsItsOwnScriptOnlyAndIsFramedByNobody) {
+    start("CircuitBreaker On\n", plain_worker(app_));
+    const Response first = get(httpd_.url("/breakers"));
+    const Response second = get(httpd_.url("/breakers"));
+    const std::string policy = first.header("Content-Security-Policy");
+    const std::string nonce = first_match(policy, "script-src 'nonce-([0-9a-f]{32})'");
+    EXPECT_TRUE(has(first.body, "<script nonce=\"" + nonce + "\">")) << policy;
+    EXPECT_FALSE(has(second.header("Content-Security-Policy"), nonce)) << "drawn for each response";
+    EXPECT_TRUE(has(policy, "default-src 'none'")) << policy;
+    EXPECT_TRUE(has(policy, "frame-ancestors 'none'")) << policy;
+    EXPECT_FALSE(has(policy, "unsafe")) << policy;
 }
 
 TEST_F(StatusPage, ShowsRatesAgainstTheirThresholds) {
