@@ -297,6 +297,23 @@ TEST_F(StatusPage, ShowsOneMemberWhereItIsAskedForById) {
     EXPECT_EQ(get(httpd_.url("/breakers?member=")).status, 404);
 }
 
+TEST_F(StatusPage, OfVeryManyMembersHasTheDetailsOfTheClosedOnesElsewhere) {
+    std::string members;
+    for (int i = 0; i < 102; ++i)
+        members += "    BalancerMember " + app_.member() + "/" + std::to_string(i) + (i > 0 ? " status=+D\n" : "\n");
+    start(quick_policy + std::string(long_open), balancer_of(members));
+    app_.answer(Reply::status(503));
+    EXPECT_EQ(statuses(3, httpd_.url("/app/x")), "503 503 503");
+    EXPECT_TRUE(wait_until([&] { return has(page(httpd_), "1 out:"); }, patience, "the breaker to open"));
+    const std::string html = page(httpd_);
+    EXPECT_EQ(count_of(html, "<tr class=\"member"), 102U);
+    EXPECT_EQ(count_of(html, "<details id=\"d-"), 1U) << "of the one that is out";
+    const std::string other = first_match(html, "<a class=\"quiet\" href=\"(\\?member=[0-9a-f]{16})\">");
+    EXPECT_EQ(count_of(page(httpd_, "/breakers" + other), "<details id=\"d-"), 1U);
+    // Numbers in names by their value.
+    EXPECT_LT(html.find(app_.member() + "/9</span>"), html.find(app_.member() + "/10</span>"));
+}
+
 TEST_F(StatusPage, RefreshesByItselfUnlessToldNotTo) {
     start("CircuitBreaker On\n", plain_worker(app_));
     const auto refresh = [&](const char* query) {

@@ -58,7 +58,7 @@ std::uint32_t stays_of(const MemberSnapshot& member, core::Millis span, Stay (&s
         from = std::max(from, begin);
         to = std::min(to, member.now);
         // A round of probes may be over within a millisecond; it is what one looks for.
-        if (from < to || (from == to && !is_calm(state))) stays[count++] = {state, from, to, reason};
+        if (from < to || (from == to && !is_calm(state))) stays[count++] = {from, to, state, reason};
     };
     if (member.changes == 0) {
         add(member.state(), member.since, member.now, core::Reason::none);
