@@ -8,10 +8,14 @@
 // - pre_connection: first, as others may end it; only notes that a backend connection is new
 // - error_log: any; only reads
 // - handler: middle; our handler names are nobody else's
+// - insert_filter: any; the filter is for one handler, and its type says where it stands
+// - status_hook: any; it is mod_status's, and optional
 #include "httpd/call.hpp"
 #include "httpd/directives.hpp"
 #include "httpd/lifecycle.hpp"
 #include "httpd/metrics.hpp"
+#include "httpd/pages/manager.hpp"
+#include "httpd/pages/server_status.hpp"
 #include "httpd/pages/status_page.hpp"
 #include "httpd/settings.hpp"
 #include "httpd/watch.hpp"
@@ -30,7 +34,10 @@ extern "C" void register_hooks(apr_pool_t*) noexcept {
     ap_hook_error_log(cb_on_error_log, nullptr, nullptr, APR_HOOK_MIDDLE);
     ap_hook_handler(cb_on_status, nullptr, nullptr, APR_HOOK_MIDDLE);
     ap_hook_handler(cb_on_metrics, nullptr, nullptr, APR_HOOK_MIDDLE);
+    ap_hook_insert_filter(cb_on_insert_filter, nullptr, nullptr, APR_HOOK_MIDDLE);
+    register_status_hook();
     register_watch_filters();
+    register_manager_filter();
 }
 
 }  // namespace

@@ -36,6 +36,7 @@ std::string demo_config(const std::array<std::unique_ptr<Backend>, Scene::backen
            "ProxyPass \"/breakers\" !\n"
            "<Location \"/breakers\">\n"
            "    SetHandler circuitbreaker-status\n"
+           "    CircuitBreakerControl On\n"
            "    Require local\n"
            "</Location>\n"
            "ProxyPass \"/\" \"balancer://app/\"\n";

@@ -23,6 +23,7 @@
 #include <http_protocol.h>
 #include <http_request.h>
 #include <mod_proxy.h>
+#include <mod_status.h>
 #include <mpm_common.h>
 #include <scoreboard.h>
 #include <util_filter.h>

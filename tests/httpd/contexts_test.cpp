@@ -128,7 +128,7 @@ TEST_P(EachDirective, StandsInSectionsForRequestsOnlyIfItIsAboutRequests) {
     }
 }
 
-TEST(Control, BelongsToSectionsForRequestsOnly) {
+TEST(ControlDirective, BelongsToSectionsForRequestsOnly) {
     ConfigCheck check(members);
     const std::string line = "CircuitBreakerControl On";
     check.expect_accepted("<Location /x>\n" + line + "\n</Location>\n<Directory />\n" + line +

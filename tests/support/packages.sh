@@ -1,19 +1,20 @@
 #!/bin/bash
 # Installs what is missing of the Debian packages that are needed: packages.sh run|test
-# Those that only tests with real backends need are optional: what can't be installed is said, and its tests are skipped.
+# Those that only tests with real backends or a real browser need are optional: what can't be installed is said, and its tests are skipped.
 # Asks apt only if something is missing, so it needs neither root nor network where all is there.
 set -euo pipefail
 
 build=(make g++ git apache2 apache2-dev libjansson-dev)
 run=("${build[@]}" libcurl4-openssl-dev procps)
 test=("${run[@]}" libgtest-dev spin gcc clang-format clang-tidy valgrind libbenchmark-dev util-linux
-    prometheus curl openssl)
+    prometheus curl openssl tidy libxml2-utils)
 real_backends=(php-fpm tomcat10 default-jre-headless nghttp2-server openssl)
+real_browser=(chromium fonts-dejavu-core)
 optional=()
 
 case "${1:-}" in
     run) wanted=("${run[@]}") ;;
-    test) wanted=("${test[@]}") optional=("${real_backends[@]}") ;;
+    test) wanted=("${test[@]}") optional=("${real_backends[@]}" "${real_browser[@]}") ;;
     *) echo "usage: $0 run|test" >&2; exit 2 ;;
 esac
 
@@ -32,7 +33,7 @@ done
 
 if [ "$(id -u)" -ne 0 ]; then
     if [ ${#missing_optional[@]} -gt 0 ]; then
-        echo "Tests with real backends are skipped without these packages: ${missing_optional[*]}" >&2
+        echo "Tests with real backends or a browser are skipped without these packages: ${missing_optional[*]}" >&2
     fi
     [ ${#missing[@]} -eq 0 ] && exit 0
     echo "These packages are missing: ${missing[*]}" >&2
@@ -58,7 +59,7 @@ elif [ ${#missing_optional[@]} -gt 0 ]; then
 fi
 # One by one, so that one that can't be had keeps no other out.
 for package in "${missing_optional[@]}"; do
-    echo "installing, for tests with real backends: $package"
+    echo "installing, for tests with real backends or a browser: $package"
     apt-get install -q -y --no-install-recommends "$package" ||
         echo "$package can't be installed: its tests will be skipped" >&2
 done

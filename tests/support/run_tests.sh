@@ -6,7 +6,7 @@ set -uo pipefail
 build=${BUILD:-build}
 passed=0
 failed=0
-skipped_tests=()  # those of real backends that aren't installed; nothing else may be skipped
+skipped_tests=()  # those of real backends and a real browser that aren't installed; nothing else may be skipped
 
 count() {  # name, passed, failed
     echo "== $1: $2 passed, $3 failed"
@@ -14,11 +14,11 @@ count() {  # name, passed, failed
     failed=$((failed + $3))
 }
 
-# The skipped tests of RealServers whose reason, two lines up, is that a program is not installed.
+# The skipped tests of RealServers and RealBrowser whose reason, two lines up, is that a program is not installed.
 not_installed() {
     awk '/^\[ RUN /{ reason = 0 }
          /^The program is not installed: /{ reason = 1 }
-         /^\[  SKIPPED \] RealServers\..* \([0-9]+ ms\)$/{ if (reason) print $4 }'
+         /^\[  SKIPPED \] Real(Servers|Browser)\..* \([0-9]+ ms\)$/{ if (reason) print $4 }'
 }
 
 # Several parts at once: tests wait for conditions, so none disturbs another.

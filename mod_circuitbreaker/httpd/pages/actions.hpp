@@ -31,7 +31,7 @@ struct Controls {
 
 /// Those of the first <Location> of this virtual host that has both `SetHandler circuitbreaker-status` and
 /// `CircuitBreakerControl On`.
-[[nodiscard]] Controls controls_of_server(const request_rec* r) noexcept;
+[[nodiscard]] Controls controls_of_server(request_rec* r) noexcept;
 
 /// The buttons that make sense in the member's state.
 void write_action_form(const HtmlOut& out, const MemberSnapshot& member, const Controls& controls) noexcept;

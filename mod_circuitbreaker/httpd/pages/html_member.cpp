@@ -26,12 +26,9 @@ void write_rate(const HtmlOut& out, const MemberSnapshot& member, std::uint32_t 
     const std::uint32_t minimum = member.policy.minimum_calls;
     out.print("%u %%", percent_of(part, calls));
     write_bar(out, percent_of(part, calls), limit);
-    out.print("<span class=\"sub\">%u of %u calls<br>", part, calls);
-    if (calls < minimum) {
-        out.print("opens at %u %% of %u or more</span>", limit, minimum);
-    } else {
-        out.print("opens at %u %%</span>", limit);
-    }
+    out.print("<span class=\"sub\">%u of %u calls; opens at %u %%", part, calls, limit);
+    if (calls < minimum) out.print(" of %u or more", minimum);
+    out.put("</span>");
 }
 
 void write_state_cell(const HtmlOut& out, const MemberSnapshot& member) noexcept {
@@ -51,7 +48,12 @@ void write_row(const HtmlOut& out, const MemberSnapshot& member) noexcept {
     const core::Policy& policy = member.policy;
     char id[kIdText];
     write_id(id, member.id);
-    const char* const mark = member.is_out() ? " out" : member.state() == core::State::recovering ? " recovering" : "";
+    const bool is_calm = member.state() == core::State::closed && member.sums.failures == 0 &&
+                         member.sums.slow_calls == 0 && member.word.consecutive == 0;
+    const char* const mark = is_calm                                     ? " calm"
+                             : member.is_out()                           ? " out"
+                             : member.state() == core::State::recovering ? " recovering"
+                                                                         : "";
     out.print("<tr class=\"member%s\" id=\"m-%s\"><td class=\"wide\"><span class=\"name\">", mark, id);
     out.text(member.name);
     out.put("</span>");
@@ -73,13 +75,8 @@ void write_row(const HtmlOut& out, const MemberSnapshot& member) noexcept {
         out.put("<span class=\"quiet\">off</span>");
     }
     out.print("</td><td data-label=\"In a row\">%u", member.word.consecutive);
-    if (policy.consecutive_failures > 0) {
-        out.print("<span class=\"sub\">opens at %u</span>", policy.consecutive_failures);
-    } else {
-        out.put("<span class=\"sub\">off</span>");
-    }
-    out.print("</td><td data-label=\"Probes\">%u of %u<span class=\"sub\">at once</span>", member.probes_in_flight(),
-              policy.probes.concurrent);
+    if (policy.consecutive_failures > 0) out.print(" of %u", policy.consecutive_failures);
+    out.print("</td><td data-label=\"Probes\">%u of %u", member.probes_in_flight(), policy.probes.concurrent);
     out.print("</td><td data-label=\"In flight\">%u", member.in_flight);
     if (policy.max_concurrent > 0) out.print(" of %u", policy.max_concurrent);
     out.print("</td><td data-label=\"Refused\">%" APR_UINT64_T_FMT, member.counts.all_refused());
@@ -106,7 +103,7 @@ void write_failed_calls(const HtmlOut& out, const MemberSnapshot& member) noexce
         write_time(out, member, call.at);
         out.print("</td><td>%s</td><td class=\"num\">%s</td><td>", outcome_text(out.p, call.outcome),
                   span_text(out.p, call.latency));
-        out.text(ap_method_name_of(out.p, call.method));
+        out.text(method_text(out.p, call.method));
         out.put(" <code>");
         out.text(call.path);
         out.put("</code></td></tr>");

@@ -111,7 +111,7 @@ void put_failed_calls(JsonWriter& out, apr_pool_t* p, const MemberSnapshot& memb
         out.text("time", utc_text(p, wall_time(member, call.at)));
         out.text("outcome", outcome_text(p, call.outcome));
         out.number("latency_ms", call.latency);
-        out.text("method", ap_method_name_of(p, call.method));
+        out.text("method", method_text(p, call.method));
         out.text("path", *call.path != '\0' ? call.path : nullptr);
         out.end_object();
     }

@@ -57,7 +57,8 @@ std::uint32_t stays_of(const MemberSnapshot& member, core::Millis span, Stay (&s
     const auto add = [&](core::State state, core::Millis from, core::Millis to, core::Reason reason) noexcept {
         from = std::max(from, begin);
         to = std::min(to, member.now);
-        if (from < to) stays[count++] = {state, from, to, reason};
+        // A round of probes may be over within a millisecond; it is what one looks for.
+        if (from < to || (from == to && !is_calm(state))) stays[count++] = {from, to, state, reason};
     };
     if (member.changes == 0) {
         add(member.state(), member.since, member.now, core::Reason::none);
@@ -85,10 +86,12 @@ void write_strip(const HtmlOut& out, const MemberSnapshot& member) noexcept {
     for (unsigned quarter = 1; quarter < 4; ++quarter) {
         out.print("<path class=\"tick\" d=\"M%u 0V%u\"/>", quarter * static_cast<unsigned>(kWidth) / 4, kHeight);
     }
-    // Calm stays first: the others, widened, lie over them.
-    for (const bool calm : {true, false}) {
+    // The short ones, widened, lie over the long ones: an opening in an hour of peace, a probe in an hour of outage.
+    constexpr core::State kOrder[] = {core::State::closed,      core::State::forced_closed, core::State::open,
+                                      core::State::forced_open, core::State::recovering,    core::State::half_open};
+    for (const core::State state : kOrder) {
         for (std::uint32_t i = 0; i < count; ++i) {
-            if (is_calm(stays[i].state) == calm) write_stay(out, member, stays[i]);
+            if (stays[i].state == state) write_stay(out, member, stays[i]);
         }
     }
     out.put("</svg>");

@@ -14,9 +14,9 @@ inline constexpr core::Millis kStripSpan = 3600 * core::kMillisPerSecond;
 
 /// One stay in a state, cut to the span.
 struct Stay {
-    core::State state;
     core::Millis from;
     core::Millis to;
+    core::State state;
     core::Reason reason;
 };
 inline constexpr std::uint32_t kMaxStays = shm::kHistory + 1;

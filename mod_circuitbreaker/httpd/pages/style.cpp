@@ -45,12 +45,12 @@ td { padding: .5rem .6rem; vertical-align: top; }
 tr.member.out > td:first-child { border-left-color: var(--open) !important; }
 tr.member.recovering > td:first-child { border-left-color: var(--recovering) !important; }
 .group > table { table-layout: fixed; }
-.c-member { width: 17%; } .c-state { width: 25%; } .c-rate { width: 10%; } .c-number { width: 7%; }
-.c-small { width: 6%; } .c-strip { width: 12%; }
+.c-member { width: 17%; } .c-state { width: 25%; } .c-rate { width: 10%; } .c-number { width: 6.5%; }
+.c-small { width: 7%; } .c-strip { width: 11%; }
 .next { color: var(--text); }
 tr.more > td { padding: 0 .9rem .6rem 1.15rem; }
 svg.strip { display: block; width: 100%; height: 1.6rem; background: var(--soft); border-radius: .2rem; }
-svg.bar { display: block; width: 6rem; height: .3rem; margin: .2rem 0; background: var(--soft); border-radius: .15rem; }
+svg.bar { display: inline-block; vertical-align: middle; width: 4rem; height: .35rem; margin-left: .5rem; background: var(--soft); border-radius: .15rem; }
 .tick { stroke: var(--line); vector-effect: non-scaling-stroke; }
 rect.closed { fill: var(--closed); } rect.open { fill: var(--open); } rect.half-open { fill: var(--half-open); }
 rect.recovering { fill: var(--recovering); } rect.forced-open { fill: var(--forced-open); }
@@ -84,6 +84,11 @@ footer { margin-top: 1.5rem; font-size: .88rem; } footer dl { display: grid; gap
   tr.member > td[data-label]::before { content: attr(data-label); display: block; font-size: .78rem; font-weight: 600;
     color: var(--quiet); }
   tr.more > td { padding-left: .9rem; }
+  tr.member.calm { grid-template-columns: repeat(auto-fit, minmax(6.3rem, 1fr)); font-size: .88rem; }
+  tr.member.calm > td:not(.wide) .sub, tr.member.calm svg.bar { display: none; }
+  tr.member.calm > td[data-label]:not(.wide)::before { display: inline; content: attr(data-label) " "; }
+  tr.member.calm > td.strip-cell::before { display: none; }
+  tr.member.calm svg.strip { height: .8rem; }
 }
 )css";
 
@@ -105,23 +110,24 @@ constinit const char kScript[] = R"js(
     return main.querySelector("button:active") || (selection && !selection.isCollapsed);
   }
   function take(text) {
-    var page = new DOMParser().parseFromString(text, "text/html"), fresh = page.querySelector("main");
+    // Only the content: the style sheet of another response has another nonce.
+    var begin = text.indexOf("<main>"), end = text.indexOf("</main>"), title = /<title>([^<]*)</.exec(text);
     var main = document.querySelector("main"), focused = document.activeElement && document.activeElement.id;
-    if (!fresh || isInUse(main)) return;
+    if (begin < 0 || end < 0 || isInUse(main)) return;
+    var fresh = new DOMParser().parseFromString(text.slice(begin, end), "text/html").querySelector("main");
     Object.keys(toggled).forEach(function (id) {
       var details = fresh.querySelector("#" + id);
       if (details) details.open = toggled[id];
     });
     main.replaceWith(document.adoptNode(fresh));
-    document.title = page.title;
+    document.title = title ? title[1] : "";
     if (focused && document.getElementById(focused)) document.getElementById(focused).focus({ preventScroll: true });
   }
   function look() {
     if (document.hidden) return;
     fetch(location.href, { cache: "no-store", credentials: "same-origin" })
       .then(function (response) {
-        if (!response.ok) throw new Error("status " + response.status);
-        return response.text();
+        return response.ok ? response.text() : Promise.reject(new Error("status " + response.status));
       })
       .then(function (text) { take(text); trouble.textContent = ""; })
       .catch(function (error) {

@@ -90,6 +90,11 @@ const char* outcome_text(apr_pool_t* p, core::Outcome outcome) noexcept {
     return name.empty() ? "unknown" : name.data();
 }
 
+const char* method_text(apr_pool_t* p, std::uint8_t method) noexcept {
+    // httpd registers two names for this one.
+    return method == M_GET ? "GET" : ap_method_name_of(p, method);
+}
+
 const char* reason_phrase(apr_pool_t* p, core::Reason reason, const core::Policy& policy) noexcept {
     switch (reason) {
         case core::Reason::none:
