@@ -57,6 +57,8 @@ each_directive_is_complete() {
         grep -q "inner.has(Directive::$field)" mod_circuitbreaker/httpd/settings.cpp || { echo "$name: no merge rule"; status=1; }
         grep -q "entry(Directive::$field," mod_circuitbreaker/httpd/directives.cpp || { echo "$name: not in the table"; status=1; }
         grep -qE "read_$field[,}]" mod_circuitbreaker/httpd/readers.cpp || { echo "$name: no reader"; status=1; }
+        [[ $field = event_log || $field = control ]] || grep -q "Directive::$field[,)]" mod_circuitbreaker/httpd/pages/words.cpp ||
+            { echo "$name: not in the policy in force on the status page"; status=1; }
         grep -q "^| \`$name " README.md || { echo "$name: not in README.md"; status=1; }
         grep -q "^### $name " mod_circuitbreaker/README.md || { echo "$name: not in the reference"; status=1; }
         grep -qE "^ *#$name " conf/circuitbreaker.conf || { echo "$name: not in circuitbreaker.conf"; status=1; }

@@ -197,7 +197,8 @@ TEST_F(StatusPage, ShowsTheLastFailingCallsAndTheirPathsOnlyIfAsked) {
 TEST_F(StatusPage, ShowsThePolicyInForce) {
     start(
         "CircuitBreaker Observe\nCircuitBreakerWindow 100calls\nCircuitBreakerOpenTime 5s max=1min factor=1.5\n"
-        "CircuitBreakerProbes 4 tolerate=1\nCircuitBreakerRampUp 1min from=5\nCircuitBreakerProbeHeader X-Probe\n"
+        "CircuitBreakerFailover All tries=3 timeout=5s\nCircuitBreakerHealthCheck Early\n"
+        "CircuitBreakerProbes 4 tolerate=1 max=9\nCircuitBreakerRampUp 1min from=5\nCircuitBreakerProbeHeader X-Probe\n"
         "CircuitBreakerVerdict fatal 500-501 timeout json=/error/code:7\nCircuitBreakerProbeVerdict ignore 404\n",
         "<Proxy balancer://app>\n    CircuitBreakerFailureRate Off\n" + member_line(app_) +
             "    ProxySet failonstatus=500,503\n</Proxy>\nProxyPass /app balancer://app\n");
@@ -212,9 +213,10 @@ TEST_F(StatusPage, ShowsThePolicyInForce) {
     for (const char* line :
          {"CircuitBreaker Observe", "CircuitBreakerWindow 100calls", "CircuitBreakerFailureRate Off",
           "CircuitBreakerOpenTime 5s max=1min factor=1.500 jitter=10 retry-after=Off",
-          "CircuitBreakerProbes 4 concurrent=4 tolerate=1 successes=4", "CircuitBreakerRampUp 1min from=5",
-          "CircuitBreakerProbeHeader X-Probe", "CircuitBreakerProbeVerdict ignore 404",
-          "CircuitBreakerVerdict fatal 500-501 timeout json=/error/code",
+          "CircuitBreakerProbes 4 concurrent=9 tolerate=1 successes=4 max=9",
+          "CircuitBreakerFailover All budget=20 tries=3 timeout=5s", "CircuitBreakerHealthCheck Early",
+          "CircuitBreakerRampUp 1min from=5", "CircuitBreakerProbeHeader X-Probe",
+          "CircuitBreakerProbeVerdict ignore 404", "CircuitBreakerVerdict fatal 500-501 timeout json=/error/code",
           "CircuitBreakerVerdict failure 500 503 connect timeout reset truncated protocol"}) {
         EXPECT_TRUE(has(html, std::string("<code>") + line + "</code>")) << line << "\n" << html;
         EXPECT_TRUE(is_in_json(line)) << line;

@@ -33,6 +33,14 @@ const char* probes_text(apr_pool_t* p, const core::Probes& probes) noexcept {
                         probes.max > probes.round ? apr_psprintf(p, " max=%u", probes.max) : "");
 }
 
+const char* failover_text(apr_pool_t* p, const core::Failover& failover) noexcept {
+    if (failover.mode == core::FailoverMode::off) return "Off";
+    return apr_psprintf(
+        p, "%s budget=%u tries=%u%s", failover.mode == core::FailoverMode::all ? "All" : "Probes", failover.budget,
+        failover.tries,
+        failover.timeout > 0 ? apr_pstrcat(p, " timeout=", duration_text(p, failover.timeout), nullptr) : "");
+}
+
 /// As it was written, but for the values that a condition compares with.
 const char* rule_text(apr_pool_t* p, core::Rule codes, const char* reason) noexcept {
     const char* text = core::name(codes.verdict).data();
@@ -205,6 +213,8 @@ const apr_array_header_t* policy_lines(apr_pool_t* p, const MemberSnapshot& memb
     put(Directive::retry_after, on_off(policy.retry_after));
     put(Directive::max_concurrent, number_or_off(p, policy.max_concurrent));
     put(Directive::fallback, breaker.fallback != nullptr ? breaker.fallback : "Off");
+    put(Directive::failover, failover_text(p, policy.failover));
+    put(Directive::health_check, policy.early_probe ? "Early" : "Off");
     put(Directive::record_path, on_off(policy.record_path));
     return lines;
 }
