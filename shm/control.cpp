@@ -3,6 +3,7 @@
 #include "adaptive.hpp"
 #include "flapping.hpp"
 #include "history.hpp"
+#include "newcomers.hpp"
 #include "step.hpp"
 #include "window.hpp"
 
@@ -29,6 +30,7 @@ void note_change(Slot& slot, std::uint64_t before_bits, const core::Step& step, 
         const auto from = static_cast<std::size_t>(before.state);
         if (now > since) slot.totals.state_ms[from].fetch_add(now - since, std::memory_order_relaxed);
         slot.totals.transition[from][static_cast<std::size_t>(after.state)].fetch_add(1, std::memory_order_relaxed);
+        if (after.state == core::State::half_open) forget_newcomers(slot);
         shm::step("change.won");
         if (process.observer != nullptr) {
             const std::uint32_t consecutive = before.consecutive + (event.kind == core::EventKind::result ? 1 : 0);

@@ -101,6 +101,7 @@ struct RecordedCall {
 inline constexpr std::uint32_t kRecordedCalls = 16;
 inline constexpr std::uint32_t kHistory = 64;
 inline constexpr std::uint32_t kRetryBuckets = 16;
+inline constexpr std::uint32_t kNewcomerWords = 128;
 
 struct Identity {
     static constexpr std::size_t kBalancer = 96;  // PROXY_BALANCER_MAX_NAME_SIZE
@@ -137,7 +138,8 @@ struct alignas(kLine) Slot {  // NOLINT(clang-analyzer-optin.performance.Padding
     Histogram probe_duration;
     Atomic64 recorded;  // failing calls so far
     RecordedCall recorder[kRecordedCalls];
-    alignas(kLine) Identity identity;  // immutable while the directory says ready
+    Atomic64 newcomers[kNewcomerWords];  // sessions that began during this recovery (newcomers.hpp)
+    alignas(kLine) Identity identity;    // immutable while the directory says ready
 };
 inline constexpr std::uint64_t kOwnsIgnoreErrors = 1;  // the member's `+I` was set by us
 

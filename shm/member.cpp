@@ -19,8 +19,32 @@ using core::Verdict;
 constexpr auto kRelaxed = std::memory_order_relaxed;  // totals are read by people, one by one
 
 /// Uniform over 32 bits and evenly spread over any run of requests: multiples of the golden ratio.
-std::uint32_t ramp_draw(Slot& slot) noexcept {
-    return static_cast<std::uint32_t>(slot.ramp_asked.fetch_add(1, kRelaxed)) * 0x9E3779B9U;
+std::uint32_t ramp_draw(Slot& slot, RampTicket& ticket) noexcept {
+    if (ticket.kind == RampTicket::Kind::untaken) {
+        ticket.draw = static_cast<std::uint32_t>(slot.ramp_asked.fetch_add(1, kRelaxed)) * 0x9E3779B9U;
+        ticket.kind = RampTicket::Kind::taken;
+    }
+    return ticket.draw;
+}
+
+/// What a ramp says of that ticket, whatever its share.
+Decision with_ticket(Decision decision, std::uint64_t word, const RampTicket& ticket) noexcept {
+    const bool is_exempt = ticket.kind == RampTicket::Kind::always && core::state_of(word) == State::recovering;
+    return is_exempt && decision == Decision::refuse ? Decision::pass : decision;
+}
+
+/// Asks to be let in, with the ticket if there is a ramp by now.
+core::Step ask(Slot& slot, const Policy& policy, const Process& process, RampTicket* ticket) noexcept {
+    Event event;
+    if (ticket == nullptr) return apply(slot, event, policy, process);
+    for (;;) {
+        const bool is_ramp = core::state_of(slot.word.load(std::memory_order_seq_cst)) == State::recovering;
+        if (is_ramp) event.draw = ramp_draw(slot, *ticket);
+        core::Step step = apply(slot, event, policy, process);
+        if (!is_ramp && core::state_of(step.word) == State::recovering) continue;  // it has just begun
+        step.decision = with_ticket(step.decision, step.word, *ticket);
+        return step;
+    }
 }
 
 bool is_over_limit(const Policy& policy, const InFlight& in_flight) noexcept {
@@ -103,24 +127,30 @@ Refusal refusal_in(State state) noexcept {
     }
 }
 
-Decision peek(Slot& slot, const Policy& policy, const Process& process) noexcept {
+Decision peek(Slot& slot, const Policy& policy, const Process& process, RampTicket* ticket) noexcept {
     // Acquire: a permit is taken against the word afterwards; this only chooses whom to ask.
-    const std::uint64_t word = slot.word.load(std::memory_order_acquire);
+    std::uint64_t word = slot.word.load(std::memory_order_acquire);
     const State state = core::state_of(word);
     if (state == State::closed || state == State::forced_closed) return Decision::pass;
     const Millis now = process.clock.now();
-    Event event;
-    if (state == State::recovering) event.draw = ramp_draw(slot);
-    Decision decision = core::next(word, event, policy, now).decision;
+    RampTicket own;
+    if (ticket == nullptr) ticket = &own;
+    const auto look = [&]() noexcept {
+        Event event;
+        if (core::state_of(word) == State::recovering) event.draw = ramp_draw(slot, *ticket);
+        return with_ticket(core::next(word, event, policy, now).decision, word, *ticket);
+    };
+    Decision decision = look();
     if (state == State::half_open && decision == Decision::refuse && expire_probes(slot, policy, process)) {
-        decision = core::next(slot.word.load(std::memory_order_acquire), event, policy, now).decision;
+        word = slot.word.load(std::memory_order_acquire);
+        decision = look();
     }
     if (decision == Decision::again) decision = Decision::pass;  // the ramp is over; admit() carries that out
     return decision;
 }
 
 Admission admit(Slot& slot, const Policy& policy, const Process& process, InFlight in_flight, bool may_probe,
-                Millis lease_span) noexcept {
+                Millis lease_span, RampTicket* ticket) noexcept {
     Admission admission;
     Permit permit;
     if (in_flight.own != nullptr) {
@@ -133,12 +163,11 @@ Admission admit(Slot& slot, const Policy& policy, const Process& process, InFlig
             return admission;
         }
     }
-    // The draw of a ramp was made in peek(); here it has been won.
     std::uint64_t word = slot.word.load(std::memory_order_seq_cst);
     State state = core::state_of(word);
     Decision decision = Decision::pass;
     if (state != State::closed && state != State::forced_closed) {
-        const core::Step taken = apply(slot, Event{}, policy, process);
+        const core::Step taken = ask(slot, policy, process, ticket);
         decision = taken.decision;
         word = taken.word;
         state = core::state_of(word);
@@ -150,6 +179,12 @@ Admission admit(Slot& slot, const Policy& policy, const Process& process, InFlig
         permit = may_probe ? take_probe(slot, policy, process, lease_span) : Permit{};
         permit.cell = cell;
         if (permit.kind == PermitKind::none) decision = Decision::refuse;
+        if (permit.kind == PermitKind::call) {  // the breaker has closed, or its ramp begun, in between
+            const core::Step asked = ask(slot, policy, process, ticket);
+            decision = asked.decision == Decision::pass ? Decision::pass : Decision::refuse;
+            state = core::state_of(asked.word);
+            permit.generation = core::generation_of(asked.word);
+        }
     }
     if (decision == Decision::refuse) {
         leave(permit);

@@ -71,9 +71,18 @@ struct Permit {
     Atomic32* cell = nullptr;  // calls in flight of this child, counted up by one
 };
 
+/// What a ramp lets a request in by: its session's place among all, or one of an evenly spread sequence, taken when a
+/// ramp first asks. One for a request and a member, so that asking again changes nothing.
+struct RampTicket {
+    enum class Kind : std::uint8_t { untaken, taken, always };
+    Kind kind = Kind::untaken;
+    std::uint32_t draw = 0;  // uniform over 32 bits: let in once the share has grown past it
+};
+
 /// Would a request be let through now? Reads only, but for the count of requests that asked during a ramp.
-/// Decision::pass, probe or refuse.
-[[nodiscard]] core::Decision peek(Slot& slot, const core::Policy& policy, const Process& process) noexcept;
+/// Decision::pass, probe or refuse. `ticket` nullptr: one for this look alone.
+[[nodiscard]] core::Decision peek(Slot& slot, const core::Policy& policy, const Process& process,
+                                  RampTicket* ticket = nullptr) noexcept;
 
 /// What a refusal in this state is called.
 [[nodiscard]] Refusal refusal_in(core::State state) noexcept;
@@ -92,8 +101,9 @@ struct Admission {
 
 /// Takes a permit after peek() said pass or probe. `may_probe` false: refused where only a probe would do.
 /// `lease_span`: a probe's lease, ms (connect timeout + probe timeout + settle + 1 s; at most 36 hours).
+/// `ticket`: as in peek(); nullptr: a ramp has let the request in already.
 [[nodiscard]] Admission admit(Slot& slot, const core::Policy& policy, const Process& process, InFlight in_flight,
-                              bool may_probe, core::Millis lease_span) noexcept;
+                              bool may_probe, core::Millis lease_span, RampTicket* ticket = nullptr) noexcept;
 
 /// Notes a probe's phase in its lease; `due`, unless 0, becomes its deadline if that is earlier than the one it has.
 /// Does nothing for other permits, or when the lease has been taken away.

@@ -101,6 +101,7 @@ struct Policy {
     Millis settle = 10 * kMillisPerSecond;
     bool retry_after = true;   // Retry-After on a refusal
     bool record_path = false;  // the flight recorder keeps the request's path
+    bool early_probe = false;  // a passing check of mod_proxy_hcheck ends the open time
 };
 
 static_assert(std::is_trivially_destructible_v<Policy>);

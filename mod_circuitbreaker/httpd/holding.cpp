@@ -39,7 +39,7 @@ apr_status_t let_go(Call& call, ap_filter_t* f, apr_bucket_brigade* bb) noexcept
 apr_status_t swallow(RequestState& state, apr_bucket_brigade* bb, bool is_end) noexcept {
     Call& call = state.call;
     const bool is_pausing = !is_end && has_flush(bb);
-    if (!call.is_cut && !is_pausing && keep(state, bb)) return APR_SUCCESS;
+    if (!is_pausing && keep(state, bb)) return APR_SUCCESS;
     call.is_cut = true;
     if (call.held != nullptr) apr_brigade_cleanup(call.held);
     apr_brigade_cleanup(bb);

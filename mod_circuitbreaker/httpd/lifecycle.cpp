@@ -7,6 +7,7 @@
 
 #include "call.hpp"
 #include "event_log.hpp"
+#include "health.hpp"
 #include "pages/actions.hpp"
 #include "policies.hpp"
 #include "runtime.hpp"
@@ -283,6 +284,12 @@ int cb_on_monitor(apr_pool_t*, server_rec*) noexcept {
     for (std::uint32_t i = 0; i < runtime.segment.header->capacity; ++i) {
         if (!runtime.segment.is_ready(i)) continue;
         shm::expire_probes(runtime.segment.slots[i], policy_of_slot(nullptr, i), runtime.process);
+    }
+    if (runtime.registry != nullptr) {
+        runtime.registry->for_each([](Breaker& breaker) noexcept {
+            shm::Slot* const slot = breaker.slot.load(std::memory_order_acquire);
+            if (slot != nullptr) heed_health_check(breaker, *slot);
+        });
     }
     report_gaps();
     return DECLINED;

@@ -28,7 +28,7 @@ bool is_usable(const proxy_worker_shared& worker, const proxy_balancer_shared& b
     return !is_barred(worker, balancer) && !is_in_error(worker);
 }
 
-Mask::Mask(const RequestState& state) noexcept
+Mask::Mask(RequestState& state) noexcept
     : pool_(state.r->pool),
       balancer_(state.balancer->s),
       workers_(workers_of(*state.balancer)),
@@ -45,7 +45,7 @@ Mask::Mask(const RequestState& state) noexcept
         }
         Breaker* const breaker = runtime.registry->find(*worker);
         if (breaker == nullptr) continue;
-        const shm::Refusal refusal = refusal_of(state.r, *breaker, *breaker->slot.load(std::memory_order_acquire));
+        const shm::Refusal refusal = refusal_of(state, *breaker, *breaker->slot.load(std::memory_order_acquire));
         if (refusal != shm::Refusal::none) hide_at(i, refusal);
     }
 }

@@ -16,7 +16,7 @@ namespace cb::httpd {
 
 class Mask {
   public:
-    explicit Mask(const RequestState& state) noexcept;
+    explicit Mask(RequestState& state) noexcept;
 
     void hide(const proxy_worker& worker, shm::Refusal refusal) noexcept;
     [[nodiscard]] bool is_empty() const noexcept { return hidden_ == nullptr; }

@@ -104,6 +104,11 @@ const char* read_retry_after(const Words& words, Policy& policy) noexcept {
     return parse_on_off(words.word[0], policy.retry_after) ? nullptr : words.wrong(words.word[0], "On or Off");
 }
 
+const char* read_health_check(const Words& words, Policy& policy) noexcept {
+    policy.early_probe = is_word(words.word[0], "Early");
+    return policy.early_probe || is_word(words.word[0], "Off") ? nullptr : words.wrong(words.word[0], "Off or Early");
+}
+
 const char* read_verdict(const Words& words, Settings& settings) noexcept {
     return read_verdict_rule(words, settings.rules);
 }
@@ -183,6 +188,7 @@ constinit const Reader kReaders[kDirectives] = {
     {nullptr, 1, read_event_log},
     {read_record_path, 1},
     {nullptr, 1, read_control},
+    {read_health_check, 1},
 };
 
 }  // namespace cb::httpd

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "health.hpp"
 #include "probe_marks.hpp"
+#include "ramp.hpp"
 #include "runtime.hpp"
 
 namespace cb::httpd {
@@ -33,11 +35,17 @@ void count_refusal(const Breaker& breaker, shm::Slot& slot, shm::Refusal refusal
     counters[static_cast<std::size_t>(refusal)].fetch_add(1, std::memory_order_relaxed);
 }
 
-shm::Refusal refusal_of(request_rec* r, const Breaker& breaker, shm::Slot& slot) noexcept {
+shm::Refusal refusal_of(RequestState& state, Breaker& breaker, shm::Slot& slot) noexcept {
     if (!breaker.is_enforcing()) return shm::Refusal::none;  // Observe: admit() asks, and counts what would have been
-    const core::Decision decision = shm::peek(slot, breaker.policy, runtime.process);
+    shm::RampTicket* const ticket = ramp_ticket(state, breaker, slot);
+    if (ticket == nullptr) return shm::Refusal::none;  // closed: the usual case
+    core::Decision decision = shm::peek(slot, breaker.policy, runtime.process, ticket);
+    if (decision == core::Decision::refuse && breaker.policy.early_probe) {
+        heed_health_check(breaker, slot);
+        decision = shm::peek(slot, breaker.policy, runtime.process, ticket);
+    }
     const bool is_refused =
-        decision == core::Decision::refuse || (decision == core::Decision::probe && !may_probe(r, breaker, slot));
+        decision == core::Decision::refuse || (decision == core::Decision::probe && !may_probe(state.r, breaker, slot));
     if (!is_refused) return shm::Refusal::none;
     const shm::Refusal refusal = shm::refusal_in(core::state_of(slot.word.load(std::memory_order_relaxed)));
     count_refusal(breaker, slot, refusal);

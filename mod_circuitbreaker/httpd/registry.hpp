@@ -29,6 +29,7 @@ struct Breaker {
     const char* vhost;               // name:port of the server that defines it
     shm::Identity identity;
     std::atomic<shm::Slot*> slot;  // nullptr: runs without a breaker (table full, or being claimed by another process)
+    std::atomic<std::uint64_t> last_check;  // what health.cpp has seen in this process
     std::uint32_t index;
     bool is_final;  // no use trying to bind again
 

@@ -87,6 +87,7 @@ struct Failover {
     core::Millis began_at = 0;
     int tries = 0;
 };
+struct Ramp;  // ramp.cpp
 
 struct RequestState {
     request_rec* r = nullptr;
@@ -95,6 +96,7 @@ struct RequestState {
     const char* balancer_url = nullptr;  // *url before a member was chosen
     proxy_worker** tried = nullptr;      // members that have had this request, or refused it when asked
     int tried_count = 0;
+    Ramp* ramps = nullptr;               // of the members that were recovering when they were asked
     const char* probe_header = nullptr;  // set in headers_in for this attempt
     bool is_marked = false;              // as a probe
     bool is_fallback = false;            // the balancer is another one's fallback

@@ -4,6 +4,7 @@
 #include "fallback.hpp"
 #include "mask.hpp"
 #include "probe_marks.hpp"
+#include "ramp.hpp"
 #include "refuse.hpp"
 #include "runtime.hpp"
 
@@ -19,7 +20,7 @@ shm::Refusal take_permit(RequestState& state, proxy_worker& worker) noexcept {
     shm::Slot& slot = *breaker->slot.load(std::memory_order_acquire);
     const shm::Admission admission =
         shm::admit(slot, breaker->policy, runtime.process, in_flight(*breaker), may_probe(state.r, *breaker, slot),
-                   lease_span(state.r, *breaker, worker));
+                   lease_span(state.r, *breaker, worker), ramp_ticket(state, *breaker, slot));
     if (admission.refusal != shm::Refusal::none) {
         if (breaker->is_enforcing()) return admission.refusal;
         count_refusal(*breaker, slot, admission.refusal);
@@ -96,7 +97,7 @@ int admit_plain_worker(RequestState& state, proxy_worker** worker, proxy_balance
     Breaker* const breaker = runtime.registry->find(**worker);
     if (breaker == nullptr) return OK;
     shm::Slot& slot = *breaker->slot.load(std::memory_order_acquire);
-    shm::Refusal refusal = refusal_of(state.r, *breaker, slot);
+    shm::Refusal refusal = refusal_of(state, *breaker, slot);
     if (refusal == shm::Refusal::none) {
         refusal = take_permit(state, **worker);
         if (refusal == shm::Refusal::none) return OK;

@@ -41,8 +41,9 @@ enum class Directive : std::uint8_t {
     event_log,
     record_path,
     control,
+    health_check,
 };
-inline constexpr std::uint32_t kDirectives = 24;
+inline constexpr std::uint32_t kDirectives = 25;
 
 /// The names as they stand in httpd.conf, in the order of Directive.
 inline constexpr const char* kDirectiveNames[kDirectives] = {
@@ -70,6 +71,7 @@ inline constexpr const char* kDirectiveNames[kDirectives] = {
     "CircuitBreakerEventLog",
     "CircuitBreakerRecordPath",
     "CircuitBreakerControl",
+    "CircuitBreakerHealthCheck",
 };
 
 struct Settings {

@@ -4,6 +4,7 @@
 #include "holding.hpp"
 #include "judge.hpp"
 #include "probe_marks.hpp"
+#include "ramp.hpp"
 #include "retry_after.hpp"
 #include "runtime.hpp"
 #include "verdicts.hpp"
@@ -90,6 +91,7 @@ void note_headers(RequestState& state) noexcept {
         if (length != nullptr) call.announced = apr_atoi64(length);
     }
     if (call.breaker->policy.open_time.retry_after) call.retry_after = retry_after_of(state.r);
+    note_new_session(state);
     note_headers_for_rules(state);
     core::Verdict verdict = judge(state, core::status_outcome(call.status), false).verdict;
     if (is_slow(call) && verdict != core::Verdict::fatal) verdict = core::Verdict::failure;
@@ -100,6 +102,10 @@ void note_headers(RequestState& state) noexcept {
 extern "C" apr_status_t on_response(ap_filter_t* f, apr_bucket_brigade* bb) noexcept {
     auto& state = *static_cast<RequestState*>(f->ctx);
     Call& call = state.call;
+    if (call.is_cut) {  // how the handler ends what we stopped says nothing of the member
+        apr_brigade_cleanup(bb);
+        return APR_ECONNABORTED;
+    }
     bool is_end = false;
     bool is_error_first = false;
     bool is_read_later = false;

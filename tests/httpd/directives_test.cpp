@@ -179,8 +179,9 @@ INSTANTIATE_TEST_SUITE_P(
                     {"0", "-1", "1048577", "8k", "Off", "8192.0"},
                     "from 1 to 1048576"},
         WrongValues{"Settle", "CircuitBreakerSettle", "", {"10", "25h", "Off", "-1s"}, "from 0s to 24h"},
-        WrongValues{"RetryAfter", "CircuitBreakerRetryAfter", "", {"1", "10s", "Yes", "Observe"}, "On or Off"},
-        WrongValues{"RecordPath", "CircuitBreakerRecordPath", "", {"1", "Yes", "/path", "Observe"}, "On or Off"}),
+        WrongValues{"RecordPath", "CircuitBreakerRecordPath", "", {"1", "Yes", "/path", "Observe"}, "On or Off"},
+        WrongValues{"HealthCheck", "CircuitBreakerHealthCheck", "", {"On", "1", "earlier", "10s"}, "Off or Early"},
+        WrongValues{"RetryAfter", "CircuitBreakerRetryAfter", "", {"1", "10s", "Yes", "Observe"}, "On or Off"}),
     [](const auto& wrong) { return std::string(wrong.param.test_name); });
 
 TEST(RightValue, OfEveryDirectivePassesToTheEndsOfItsRange) {
@@ -214,6 +215,7 @@ TEST(RightValue, OfEveryDirectivePassesToTheEndsOfItsRange) {
         {"CircuitBreakerSettle ", "0s", "24h", "500ms"},
         {"CircuitBreakerRetryAfter ", "On", "off"},
         {"CircuitBreakerRecordPath ", "Off", "on"},
+        {"CircuitBreakerHealthCheck ", "Off", "early"},
     };
     for (const std::vector<std::string>& each : lines) {
         std::string all;  // the last one stays

@@ -70,6 +70,31 @@ TEST_P(Limits, AKilledChildGivesItsPlacesBack) {
     EXPECT_TRUE(wait_for_no_permits(httpd, app_));
 }
 
+TEST_P(Limits, KillsUnderLoadLetNoMoreInThanTheLimitAndLoseNoPlace) {
+    HttpdOptions options = few_threads_each(
+        site(std::string(counting_policy) + "CircuitBreakerMaxConcurrent 3\n", plain_worker(app_)), 12);
+    Httpd httpd(options);
+    httpd.start();
+    ASSERT_TRUE(httpd.wait_for_children(12));
+    app_.answer(Reply::ok().after(2ms));
+    BackgroundLoad clients(httpd.url("/app/x"), {.threads = 10, .keep_connections = false});
+    const std::vector<pid_t> children = httpd.children();
+    for (unsigned i = 0; i < 8; ++i) {
+        ASSERT_TRUE(clients.wait_for_answers(10)) << httpd.describe();
+        EXPECT_TRUE(httpd.kill_child(children[i]));
+    }
+    ASSERT_TRUE(httpd.wait_for_end_of({children.begin(), children.begin() + 8}));
+    EXPECT_LE(app_.peak(), 3U);
+    app_.hold();
+    ASSERT_TRUE(app_.wait_for_concurrent(3)) << "each place can be taken again";
+    ASSERT_TRUE(clients.wait_for_answers(50));
+    EXPECT_EQ(app_.concurrent(), 3U);
+    app_.release();
+    (void)clients.finish();
+    EXPECT_LE(app_.peak(), 3U);
+    EXPECT_TRUE(wait_for_no_permits(httpd, app_));
+}
+
 TEST_P(Limits, ABackendThatAsksForTimeGetsItUpToTheMaximum) {
     const auto open_for = [&](const std::string& open_time, const std::string& retry_after) {
         Backend app("app");

@@ -219,6 +219,7 @@ TEST_P(WithheldOver, AnAnswerLeavesNothingBehindAndABodyIsReplayed) {
     Httpd httpd(options);
     httpd.start();
     const auto failovers = [&] { return BreakerPage(httpd).member(bad.member()).number("Failovers"); };
+    const OutcomeCounters before(httpd, bad.member());
     good.answer(WireReply::status(200, "fine"));
     bad.answer(WireReply::status(503, "a page of the bad one"));
     Response response = get(httpd.url("/app/x"));
@@ -239,16 +240,23 @@ TEST_P(WithheldOver, AnAnswerLeavesNothingBehindAndABodyIsReplayed) {
     EXPECT_EQ(response.body, "fine");
     EXPECT_EQ(failovers(), 3U);
 
+    // Longer than what is kept: the handler is stopped.
+    bad.answer(WireReply::status(503, std::string(100'000, 'x')));
+    response = get(httpd.url("/app/x"));
+    EXPECT_EQ(response.body, "fine");
+    EXPECT_EQ(failovers(), 4U);
+    EXPECT_EQ(OutcomeCounters(httpd, bad.member()) - before, "Outcome-5xxx3 Outcome-reset Verdict-failurex4");
+
     bad.answer(WireReply::status(503, "no"));
     response = get(httpd.url("/app/override/x"));
     if (protocol.module == "proxy_fcgi") {
         EXPECT_EQ(response.status, 503) << "it sends the error page itself";
-        EXPECT_EQ(failovers(), 3U);
+        EXPECT_EQ(failovers(), 4U);
     } else {
         EXPECT_EQ(response.body, "fine");
-        EXPECT_EQ(failovers(), 4U);
+        EXPECT_EQ(failovers(), 5U);
     }
-    EXPECT_EQ(BreakerPage(httpd).member(bad.member()).number("Verdict-failure"), 4U);
+    EXPECT_EQ(BreakerPage(httpd).member(bad.member()).number("Verdict-failure"), 5U);
     bad.release();
 }
 

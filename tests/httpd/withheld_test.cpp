@@ -270,7 +270,8 @@ TEST_P(Withheld, TheFirstAnswerCountsIfTheOtherMemberIsGoneWhenItIsAsked) {
     bad_.answer(Reply::status(504, std::string(100'000, 'x')).header("X-Mark", "1"));
     const Response cut = ask();
     EXPECT_EQ(cut.status, 504);
-    EXPECT_EQ(cut.body.find("xxxx"), std::string::npos) << "httpd's own page";
+    EXPECT_NE(cut.body.find("<title>504 "), std::string::npos) << "httpd's own page";
+    EXPECT_FALSE(cut.headers.has("X-Mark"));
     good_.release();
     EXPECT_EQ(last.get().status, 200);
     EXPECT_EQ(other.get().status, 200);
