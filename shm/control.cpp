@@ -21,7 +21,7 @@ void note_change(Slot& slot, std::uint64_t before_bits, const core::Step& step, 
     const core::Word after = core::unpack(step.word);
     // A reset of a closed breaker is no change of state, but flapping is counted from there anew.
     if (step.transition || event.kind == core::EventKind::reset) {
-        note_history(slot, {now, after.state, after.level, step.reason});
+        note_history(slot, {now, after.level, after.state, step.reason});
     }
     if (event.kind == core::EventKind::reset) slot.flapping.store(0, std::memory_order_relaxed);  // for people
     if (step.transition) {

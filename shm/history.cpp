@@ -22,9 +22,8 @@ std::uint32_t read_history(const Slot& slot, HistoryEntry (&entries)[kHistory]) 
     for (std::uint64_t number = last > kHistory ? last - kHistory + 1 : 1; number <= last; ++number) {
         const std::uint64_t bits = slot.history[(number - 1) % kHistory].load(kRelaxed);
         if ((bits & 0xFFFFU) != (number & 0xFFFFU)) continue;  // not written yet, or overwritten meanwhile
-        entries[count++] = {bits >> 28U, static_cast<core::State>(bits >> 25U & 7U),
-                            static_cast<std::uint32_t>(bits >> 20U & 31U),
-                            static_cast<core::Reason>(bits >> 16U & 15U)};
+        entries[count++] = {bits >> 28U, static_cast<std::uint32_t>(bits >> 20U & 31U),
+                            static_cast<core::State>(bits >> 25U & 7U), static_cast<core::Reason>(bits >> 16U & 15U)};
     }
     return count;
 }

@@ -15,8 +15,8 @@ namespace cb::shm {
 /// time:36 | state:3 | level:5 | reason:4 | number:16, of a change that ended in `state`.
 struct HistoryEntry {
     core::Millis at = 0;  // on the segment's clock
-    core::State to = core::State::closed;
     std::uint32_t level = 0;
+    core::State to = core::State::closed;
     core::Reason reason = core::Reason::none;
 };
 

@@ -261,6 +261,33 @@ TEST(EventLogNames, WhateverTheyHoldTheLineIsJsonAndAtMostAPipesAtomicWrite) {
     EXPECT_LE(event.line().size(), 4095U);
 }
 
+TEST(EventLogNames, ThatAreLongLeaveRoomForTheNewestFailingCallsOnly) {
+    Backend app("app");
+    app.answer(Reply::garbage());  // "protocol", the longest of the outcomes
+    std::string long_name = "www";
+    for (const char label : {'v', 'w', 'x', 'y'})
+        long_name += "." + std::string(60, label);
+    const std::string long_balancer(80, 'b');
+    const std::string path = "/" + std::string(330, 'p');
+    Httpd httpd({.config = std::string(quick_policy) + long_open + to_file +
+                           "CircuitBreakerConsecutiveFailures 20\nCircuitBreakerRecordPath On\nServerName " +
+                           long_name + "\n" + status_location + "<Proxy balancer://" + long_balancer +
+                           ">\n    BalancerMember " + app.member() + path + "\n</Proxy>\nProxyPass /app balancer://" +
+                           long_balancer + "\n"});
+    httpd.start();
+    for (int i = 10; i < 30; ++i)
+        (void)get(httpd.url("/app/" + std::to_string(i) + std::string(200, 'q')), {.method = "PROPFIND"});
+    ASSERT_TRUE(wait_for_events(events_file(httpd), 1)) << httpd.describe();
+    const Event event = read_events(events_file(httpd)).at(0);
+    EXPECT_EQ(event.text("vhost"), long_name);
+    EXPECT_LE(event.line().size(), 4095U);
+    EXPECT_GE(event.line().size(), 3800U) << "or there was room for all, and this test proves nothing";
+    const std::vector<Event> recent = event.list("recent");
+    EXPECT_LT(recent.size(), 16U);
+    EXPECT_GT(recent.size(), 8U);
+    EXPECT_TRUE(recent.back().text("path").starts_with("/app/29qqq")) << recent.back().line();
+}
+
 TEST(EventLogAtTheStart, ThatCannotBeOpenedIsRefusedWithItsName) {
     for (const std::string target : {"no/such/folder/events.json", "|/no/such/program -x", "run"}) {
         Httpd httpd({.config = "CircuitBreaker On\nCircuitBreakerEventLog \"" + target +

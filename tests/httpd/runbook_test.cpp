@@ -91,11 +91,14 @@ TEST_P(RunbookTest, EachEventHasItsFolderAndItsEnvironment) {
     for (const char* folder : {"on-open.d", "on-half-open.d", "on-closed.d"}) {
         runbook.program(
             folder + std::string("/10"),
-            "printf '%s %s->%s %s level=%s calls=%s rate=%s probes=%s\\n' \"$CB_EVENT\" \"$CB_FROM\" \"$CB_TO\" "
+            "printf '%s %s->%s %s level=%s calls=%s rate=%s probes=%s %s\\n' \"$CB_EVENT\" \"$CB_FROM\" \"$CB_TO\" "
             "\"$CB_MEMBER\" "
-            "\"$CB_LEVEL\" \"$CB_CALLS\" \"$CB_FAILURE_RATE\" \"$CB_PROBES_SUCCEEDED\" >> $T/told; cat >> $T/read");
+            "\"$CB_LEVEL\" \"$CB_CALLS\" \"$CB_FAILURE_RATE\" \"$CB_PROBES_SUCCEEDED\" \"${CB_OTHER-clean}\" >> "
+            "$T/told; cat >> $T/read");
     }
-    Httpd httpd(site(quick_policy + runbook.directive(), plain_worker(app)));
+    HttpdOptions options = site(quick_policy + runbook.directive(), plain_worker(app));
+    options.environment = {{"CB_OTHER", "not of the event"}, {"CB_MEMBER", "nor this"}};
+    Httpd httpd(options);
     httpd.start();
     trip(httpd, app, "/app/x");
     ASSERT_TRUE(wait_for_end_of_open_time(httpd, app));
@@ -103,9 +106,9 @@ TEST_P(RunbookTest, EachEventHasItsFolderAndItsEnvironment) {
     EXPECT_EQ(statuses(1, httpd.url("/app/x")), "200");
     ASSERT_TRUE(runbook.wait_for_lines("read", 3)) << httpd.describe();
     EXPECT_EQ(runbook.text("told"),
-              "transition closed->open " + app.member() + " level=0 calls=3 rate=100.0 probes=0\n" +
-                  "transition open->half-open " + app.member() + " level=0 calls=0 rate=0.0 probes=0\n" +
-                  "transition half-open->closed " + app.member() + " level=0 calls=0 rate=0.0 probes=1\n");
+              "transition closed->open " + app.member() + " level=0 calls=3 rate=100.0 probes=0 clean\n" +
+                  "transition open->half-open " + app.member() + " level=0 calls=0 rate=0.0 probes=0 clean\n" +
+                  "transition half-open->closed " + app.member() + " level=0 calls=0 rate=0.0 probes=1 clean\n");
     EXPECT_EQ(summary(read_events(runbook.path("read"))),
               (std::vector<std::string>{"closed -> open", "open -> half-open", "half-open -> closed"}));
 }

@@ -17,7 +17,7 @@ std::string text_of(const json_t* value) {
     if (json_is_boolean(value)) return json_is_true(value) ? "true" : "false";
     if (json_is_real(value)) {
         char text[32];
-        std::snprintf(text, sizeof text, "%.1f", json_real_value(value));
+        (void)std::snprintf(text, sizeof text, "%.1f", json_real_value(value));
         return text;
     }
     return "";  // null
@@ -61,8 +61,8 @@ std::string sentence(const json_t* event) {
     const double open_for = json_number_value(json_object_get(event, "open_for_ms")) / 1000.0;
     if (open_for > 0) {
         char next[64];
-        std::snprintf(next, sizeof next, "; next probe in %.1f s (level %s)", open_for,
-                      text_of(event, "level").c_str());
+        (void)std::snprintf(next, sizeof next, "; next probe in %.1f s (level %s)", open_for,
+                            text_of(event, "level").c_str());
         text += next;
     }
     return printable("circuit breaker: " + text);

@@ -102,9 +102,9 @@ int run(const Options& options) {
     sigset_t child_ended;
     ::sigemptyset(&child_ended);
     ::sigaddset(&child_ended, SIGCHLD);
-    ::sigprocmask(SIG_BLOCK, &child_ended, nullptr);
+    (void)::sigprocmask(SIG_BLOCK, &child_ended, nullptr);
     for (const int number : {SIGTERM, SIGPIPE, SIGHUP, SIGINT})
-        ::signal(number, SIG_IGN);
+        (void)::signal(number, SIG_IGN);
     const int children = ::signalfd(-1, &child_ended, SFD_NONBLOCK | SFD_CLOEXEC);
     Queue queue(options);
     Input input;
@@ -137,7 +137,7 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
     cb::runbook::Options options;
     if (!cb::runbook::read_options(argc, argv, options)) {
-        std::fputs(cb::runbook::kUsage, stderr);
+        (void)std::fputs(cb::runbook::kUsage, stderr);
         return 2;
     }
     return cb::runbook::run(options);

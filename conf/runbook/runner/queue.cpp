@@ -52,10 +52,10 @@ pid_t start(const std::string& program, const Event& event, const std::vector<st
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (::getppid() != parent) ::_exit(1);
         for (const int number : {SIGTERM, SIGPIPE, SIGHUP, SIGINT})
-            ::signal(number, SIG_DFL);
+            (void)::signal(number, SIG_DFL);
         sigset_t none;
         ::sigemptyset(&none);
-        ::sigprocmask(SIG_SETMASK, &none, nullptr);
+        (void)::sigprocmask(SIG_SETMASK, &none, nullptr);
         ::dup2(ends[0], STDIN_FILENO);
         ::dup2(STDERR_FILENO, STDOUT_FILENO);
         ::execve(program.c_str(), arguments, environment.data());
