@@ -43,15 +43,17 @@ shm::Peers peers_of(const RequestState& state) noexcept {
 int run_call(RequestState& state, proxy_worker& worker, char* url, const char* proxyhost,
              apr_port_t proxyport) noexcept {
     Call& call = state.call;
-    // With ProxyRemote this may not be the first handler of the selection: what was seen of the last one is over.
-    const shm::Permit permit = call.permit;
-    const core::Millis started = call.started;
-    begin_call(state, *call.breaker, *call.slot, *call.worker, permit);
-    call.started = started;
-    for (const char* scheme : {"http", "https", "ws", "wss"}) {
-        call.is_http = call.is_http || strcmp(worker.s->scheme, scheme) == 0;
+    if (call.has_run) {
+        // With ProxyRemote this is not the first handler of the selection: what was seen of the last one is over.
+        const shm::Permit permit = call.permit;
+        const core::Millis started = call.started;
+        begin_call(state, *call.breaker, *call.slot, *call.worker, permit);
+        call.started = started;
     }
-    clear_notes(state.r);
+    call.has_run = true;
+    const char* const scheme = worker.s->scheme;
+    call.is_http = strncmp(scheme, "http", 4) == 0 || strncmp(scheme, "ws", 2) == 0;
+    if (state.failover.tries > 1) clear_notes(state.r);  // of the call before
     call.response_filter = add_response_filter(state);
     note_begin(state);
     state.is_nested = true;

@@ -56,6 +56,7 @@ struct Call {
     apr_off_t announced = -1;                  // Content-Length, where mod_proxy doesn't see to it
     apr_off_t passed = 0;                      // bytes of the body
     conn_rec* new_connection = nullptr;        // to the backend, made for this call
+    bool has_run = false;                      // a handler has been called for it
     bool is_http = false;                      // create_req tells "sent", the backend filter "bytes came"
     bool has_connection = false;               // HTTP: one of the pool is ours, new or kept; it is connected next
     bool is_new_connection = false;

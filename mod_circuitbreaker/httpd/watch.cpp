@@ -84,7 +84,7 @@ void note_headers(RequestState& state) noexcept {
     if (call.is_http && from_backend == nullptr) return;  // no status line: garbage, or HTTP/0.9
     if (call.told == core::Outcome::protocol) return;     // FCGI passes a page of its own in place of a bad header
     call.has_headers = true;
-    call.status = call.is_http ? atoi(from_backend) : state.r->status;
+    call.status = !call.is_http ? state.r->status : call.line_status != 0 ? call.line_status : atoi(from_backend);
     call.headers_at = now();
     if (!call.is_http && !state.r->header_only && call.status != HTTP_NOT_MODIFIED) {
         const char* const length = apr_table_get(state.r->headers_out, "Content-Length");
@@ -93,6 +93,7 @@ void note_headers(RequestState& state) noexcept {
     if (call.breaker->policy.open_time.retry_after) call.retry_after = retry_after_of(state.r);
     note_new_session(state);
     note_headers_for_rules(state);
+    if (!call.is_probe()) return;
     core::Verdict verdict = judge(state, core::status_outcome(call.status), false).verdict;
     if (is_slow(call) && verdict != core::Verdict::fatal) verdict = core::Verdict::failure;
     // A thread that is blocked in a silent stream runs no code of ours: whoever asks for the slot then settles it.
