@@ -116,6 +116,22 @@ bool take_retry(RequestState& state) noexcept {
 
 }  // namespace
 
+bool has_remote(const RequestState& state) noexcept {
+    const apr_array_header_t* const remotes = state.conf->proxies;
+    for (int i = 0; i < remotes->nelts; ++i) {
+        const auto& remote = APR_ARRAY_IDX(remotes, i, proxy_remote);
+        if (remote.use_regex != 0 || strcmp(remote.scheme, "*") == 0) return true;
+        if (strchr(remote.scheme, ':') == nullptr) continue;  // that is never the scheme of a balancer's URL
+        for (int m = 0; m < state.balancer->workers->nelts; ++m) {
+            const proxy_worker* const worker = workers_of(*state.balancer)[m];
+            if (worker == nullptr) continue;
+            const char* const name = worker->s->name_ex;
+            if (ap_cstr_casecmpn(name, remote.scheme, std::min(strlen(name), strlen(remote.scheme))) == 0) return true;
+        }
+    }
+    return false;
+}
+
 void begin_try(RequestState& state) noexcept {
     Failover& failover = state.failover;
     const Call& call = state.call;
@@ -129,11 +145,12 @@ void begin_try(RequestState& state) noexcept {
     const bool is_wanted =
         policy.mode == core::FailoverMode::all || (policy.mode == core::FailoverMode::probes && call.is_probe());
     if (!is_wanted || failover.tries >= static_cast<int>(policy.tries)) return;
-    if (!is_at_start(state.r) || is_bound(state) || sends_error_page_itself(state)) return;
+    if (!is_at_start(state.r) || is_bound(state) || sends_error_page_itself(state) || has_remote(state)) return;
     // From the first call on, or never: an earlier one may have read some of it already.
     if (has_body(state.r) && failover.body == nullptr) {
         if (failover.tries > 1) return;
         failover.body = keep_body(state.r, static_cast<apr_off_t>(body_limit(state)));
+        if (failover.body == nullptr) return;
     }
     failover.before = take_snapshot(state.r);
 }
@@ -164,6 +181,12 @@ bool go_elsewhere(RequestState& state, proxy_worker** worker, char** url) noexce
         return false;
     }
     failed.totals.failovers.fetch_add(1, std::memory_order_relaxed);
+    // They were the failed call's; CGI protocols send the environment to the member.
+    apr_table_unset(state.r->subprocess_env, "CIRCUIT_BREAKER_VERDICT");
+    if (state.call.breaker == nullptr) {
+        apr_table_unset(state.r->subprocess_env, "CIRCUIT_BREAKER_STATE");
+        apr_table_unset(state.r->subprocess_env, "CIRCUIT_BREAKER_MEMBER");
+    }
     *worker = next;
     *url = next_url;
     return true;
