@@ -4,6 +4,7 @@
 
 #include "mask.hpp"
 #include "probe_marks.hpp"
+#include "ramp.hpp"
 #include "request_body.hpp"
 #include "runtime.hpp"
 #include "select.hpp"
@@ -48,34 +49,36 @@ bool is_at_start(const request_rec* r) noexcept {
     return r->sent_bodyct == 0 && r->eos_sent == 0 && r->bytes_sent == 0;
 }
 
-bool lets_through(request_rec* r, const proxy_worker& worker) noexcept {
+bool lets_through(RequestState& state, const proxy_worker& worker) noexcept {
     const Breaker* const breaker = runtime.registry->find(worker);
     if (breaker == nullptr || !breaker->is_enforcing()) return true;
-    const shm::Slot& slot = *breaker->slot.load(std::memory_order_acquire);
+    shm::Slot& slot = *breaker->slot.load(std::memory_order_acquire);
     const core::Word word = core::unpack(slot.word.load(std::memory_order_seq_cst));
     switch (word.state) {
         case core::State::closed:
-        case core::State::recovering:
         case core::State::forced_closed:
             return true;
+        case core::State::recovering:
+            return shm::peek(slot, breaker->policy, runtime.process, ramp_ticket(state, *breaker, slot)) !=
+                   core::Decision::refuse;
         case core::State::open:
         case core::State::half_open:
-            return core::probe_room(word, breaker->policy, now()) > 0 && may_probe(r, *breaker, slot);
+            return core::probe_room(word, breaker->policy, now()) > 0 && may_probe(state.r, *breaker, slot);
         case core::State::forced_open:
             break;
     }
     return false;
 }
 
-/// A look only: nothing is counted, and no permit taken.
-bool is_another_allowed(const RequestState& state) noexcept {
+/// A look only: no permit is taken, and a ramp is asked as it will be again, once for each member.
+bool is_another_allowed(RequestState& state) noexcept {
     const proxy_balancer& balancer = *state.balancer;
     for (int i = 0; i < balancer.workers->nelts; ++i) {
         const proxy_worker* const worker = workers_of(balancer)[i];
         if (worker == nullptr || worker == state.call.worker) continue;
         const bool is_tried =
             std::find(state.tried, state.tried + state.tried_count, worker) != state.tried + state.tried_count;
-        if (!is_tried && is_usable(*worker->s, *balancer.s) && lets_through(state.r, *worker)) return true;
+        if (!is_tried && is_usable(*worker->s, *balancer.s) && lets_through(state, *worker)) return true;
     }
     return false;
 }
@@ -85,7 +88,7 @@ bool is_bound(const RequestState& state) noexcept {
     return state.balancer->s->sticky_force != 0 && apr_table_get(state.r->notes, "session-route") != nullptr;
 }
 
-bool may_call_again(const RequestState& state) noexcept {
+bool may_call_again(RequestState& state) noexcept {
     const Failover& failover = state.failover;
     if (failover.before == nullptr || state.call.has_interim || state.r->connection->aborted) return false;
     if (failover.body != nullptr && failover.body->is_over) return false;
@@ -155,7 +158,7 @@ void begin_try(RequestState& state) noexcept {
     failover.before = take_snapshot(state.r);
 }
 
-bool may_withhold(const RequestState& state) noexcept {
+bool may_withhold(RequestState& state) noexcept {
     return is_idempotent(state.r) && may_call_again(state);
 }
 

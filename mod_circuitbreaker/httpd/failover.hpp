@@ -22,7 +22,7 @@ void begin_try(RequestState& state) noexcept;
 [[nodiscard]] bool withhold(RequestState& state, core::Outcome outcome, core::Verdict verdict) noexcept;
 
 /// May this call still be withheld, if it should turn out to have failed?
-[[nodiscard]] bool may_withhold(const RequestState& state) noexcept;
+[[nodiscard]] bool may_withhold(RequestState& state) noexcept;
 
 /// After a call that failed: the request as it was before, and another member for it. False if there is none any more:
 /// then all is as the call left it.

@@ -310,6 +310,23 @@ TEST_P(Withheld, TheFirstAnswerCountsIfTheOtherMemberIsGoneWhenItIsAsked) {
     EXPECT_TRUE(wait_for_no_permits(*httpd_, good_));
 }
 
+TEST_P(Withheld, NothingIsForAMemberWhoseRampKeepsTheRequestOut) {
+    httpd_ = std::make_unique<Httpd>(
+        site(std::string(counting_policy) + all + "<Proxy \"" + good_.member() +
+                 "\">\n    CircuitBreakerConsecutiveFailures 1\n    CircuitBreakerOpenTime 200ms jitter=0\n"
+                 "    CircuitBreakerProbes 1\n    CircuitBreakerRampUp 24h from=0\n</Proxy>\n",
+             balancer_of(member_line(bad_, "loadfactor=100") + member_line(good_))));
+    httpd_->start();
+    bad_.answer(Reply::status(503));
+    good_.answer_next(1, Reply::status(503));
+    EXPECT_EQ(ask().status, 503);
+    ASSERT_TRUE(wait_for_end_of_open_time(*httpd_, good_));
+    EXPECT_EQ(ask().backend(), "good") << "the probe";
+    ASSERT_EQ(BreakerPage(*httpd_).member(good_).at("State"), "recovering");
+    bad_.answer(Reply::status(503, std::string(100'000, 'x')));
+    EXPECT_EQ(ask().body.size(), 100'000U) << "its own page, whole";
+}
+
 TEST_P(Withheld, ErrorPagesOfProxyErrorOverrideAreToo) {
     start(std::string(all) + "ProxyErrorOverride On\nErrorDocument 503 \"ours\"\n");
     bad_.answer(Reply::status(503, "theirs").header("X-Mark", "1").header("Set-Cookie", "a=b"));
