@@ -76,6 +76,7 @@ bool is_another_allowed(RequestState& state) noexcept {
     for (int i = 0; i < balancer.workers->nelts; ++i) {
         const proxy_worker* const worker = workers_of(balancer)[i];
         if (worker == nullptr || worker == state.call.worker) continue;
+        if ((worker->s->status & PROXY_WORKER_DRAIN) != 0) continue;  // gets its own sessions only
         const bool is_tried =
             std::find(state.tried, state.tried + state.tried_count, worker) != state.tried + state.tried_count;
         if (!is_tried && is_usable(*worker->s, *balancer.s) && lets_through(state, *worker)) return true;

@@ -327,6 +327,17 @@ TEST_P(Withheld, NothingIsForAMemberWhoseRampKeepsTheRequestOut) {
     EXPECT_EQ(ask().body.size(), 100'000U) << "its own page, whole";
 }
 
+TEST_P(Withheld, NothingIsForAMemberThatDrains) {
+    httpd_ = std::make_unique<Httpd>(
+        site(std::string(counting_policy) + all,
+             balancer_of(member_line(bad_, "route=bad") + member_line(good_, "route=good status=+N") +
+                         "    ProxySet stickysession=SESSION\n")));
+    httpd_->start();
+    bad_.answer(Reply::status(503, std::string(100'000, 'x')));
+    EXPECT_EQ(ask().body.size(), 100'000U) << "its own page, whole";
+    EXPECT_EQ(good_.requests(), 0U);
+}
+
 TEST_P(Withheld, ErrorPagesOfProxyErrorOverrideAreToo) {
     start(std::string(all) + "ProxyErrorOverride On\nErrorDocument 503 \"ours\"\n");
     bad_.answer(Reply::status(503, "theirs").header("X-Mark", "1").header("Set-Cookie", "a=b"));
