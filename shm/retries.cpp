@@ -10,10 +10,11 @@ std::uint32_t tag_of(std::uint64_t bucket) noexcept {
     return static_cast<std::uint32_t>(bucket >> 32U);
 }
 
-/// How many spans ago; a tag of the future (another process read the clock later) is of now.
-std::uint32_t age(std::uint32_t tag, std::uint32_t now_tag) noexcept {
+/// Is it of the last spans? A tag just ahead (another process read the clock later) is; one far ahead counts spans of
+/// another length, and says nothing.
+bool is_recent(std::uint32_t tag, std::uint32_t now_tag) noexcept {
     const auto ago = static_cast<std::int32_t>(now_tag - tag);
-    return ago > 0 ? static_cast<std::uint32_t>(ago) : 0;
+    return ago >= -1 && ago < static_cast<std::int32_t>(kRetryBuckets);
 }
 
 }  // namespace
@@ -34,7 +35,7 @@ bool take_retry(Slot& failed, Slot* const* members, std::uint32_t count, core::M
         if (members[i] == nullptr) continue;
         for (const Atomic64& bucket : members[i]->retries) {
             const std::uint64_t bits = bucket.load(std::memory_order_seq_cst);
-            if (age(tag_of(bits), tag) < kRetryBuckets) total += bits & kCountMask;
+            if (is_recent(tag_of(bits), tag)) total += bits & kCountMask;
         }
     }
     if (total <= allowed) return true;

@@ -71,6 +71,7 @@ bool may_go_on(const RequestState& state, int rv, core::Outcome outcome, int att
     if (state.balancer == nullptr || rv != HTTP_SERVICE_UNAVAILABLE || !state.call.breaker->is_enforcing())
         return false;
     if (outcome != core::Outcome::connect && outcome != core::Outcome::local) return false;
+    if (has_remote(state)) return false;
     return state.balancer->s->max_attempts_set != 0 && attempts <= state.balancer->s->max_attempts;
 }
 

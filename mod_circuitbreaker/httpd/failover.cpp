@@ -4,6 +4,7 @@
 
 #include "mask.hpp"
 #include "probe_marks.hpp"
+#include "ramp.hpp"
 #include "request_body.hpp"
 #include "runtime.hpp"
 #include "select.hpp"
@@ -48,34 +49,37 @@ bool is_at_start(const request_rec* r) noexcept {
     return r->sent_bodyct == 0 && r->eos_sent == 0 && r->bytes_sent == 0;
 }
 
-bool lets_through(request_rec* r, const proxy_worker& worker) noexcept {
+bool lets_through(RequestState& state, const proxy_worker& worker) noexcept {
     const Breaker* const breaker = runtime.registry->find(worker);
     if (breaker == nullptr || !breaker->is_enforcing()) return true;
-    const shm::Slot& slot = *breaker->slot.load(std::memory_order_acquire);
+    shm::Slot& slot = *breaker->slot.load(std::memory_order_acquire);
     const core::Word word = core::unpack(slot.word.load(std::memory_order_seq_cst));
     switch (word.state) {
         case core::State::closed:
-        case core::State::recovering:
         case core::State::forced_closed:
             return true;
+        case core::State::recovering:
+            return shm::peek(slot, breaker->policy, runtime.process, ramp_ticket(state, *breaker, slot)) !=
+                   core::Decision::refuse;
         case core::State::open:
         case core::State::half_open:
-            return core::probe_room(word, breaker->policy, now()) > 0 && may_probe(r, *breaker, slot);
+            return core::probe_room(word, breaker->policy, now()) > 0 && may_probe(state.r, *breaker, slot);
         case core::State::forced_open:
             break;
     }
     return false;
 }
 
-/// A look only: nothing is counted, and no permit taken.
-bool is_another_allowed(const RequestState& state) noexcept {
+/// A look only: no permit is taken, and a ramp is asked as it will be again, once for each member.
+bool is_another_allowed(RequestState& state) noexcept {
     const proxy_balancer& balancer = *state.balancer;
     for (int i = 0; i < balancer.workers->nelts; ++i) {
         const proxy_worker* const worker = workers_of(balancer)[i];
         if (worker == nullptr || worker == state.call.worker) continue;
+        if ((worker->s->status & PROXY_WORKER_DRAIN) != 0) continue;  // gets its own sessions only
         const bool is_tried =
             std::find(state.tried, state.tried + state.tried_count, worker) != state.tried + state.tried_count;
-        if (!is_tried && is_usable(*worker->s, *balancer.s) && lets_through(state.r, *worker)) return true;
+        if (!is_tried && is_usable(*worker->s, *balancer.s) && lets_through(state, *worker)) return true;
     }
     return false;
 }
@@ -85,7 +89,7 @@ bool is_bound(const RequestState& state) noexcept {
     return state.balancer->s->sticky_force != 0 && apr_table_get(state.r->notes, "session-route") != nullptr;
 }
 
-bool may_call_again(const RequestState& state) noexcept {
+bool may_call_again(RequestState& state) noexcept {
     const Failover& failover = state.failover;
     if (failover.before == nullptr || state.call.has_interim || state.r->connection->aborted) return false;
     if (failover.body != nullptr && failover.body->is_over) return false;
@@ -116,6 +120,22 @@ bool take_retry(RequestState& state) noexcept {
 
 }  // namespace
 
+bool has_remote(const RequestState& state) noexcept {
+    const apr_array_header_t* const remotes = state.conf->proxies;
+    for (int i = 0; i < remotes->nelts; ++i) {
+        const auto& remote = APR_ARRAY_IDX(remotes, i, proxy_remote);
+        if (remote.use_regex != 0 || strcmp(remote.scheme, "*") == 0) return true;
+        if (strchr(remote.scheme, ':') == nullptr) continue;  // that is never the scheme of a balancer's URL
+        for (int m = 0; m < state.balancer->workers->nelts; ++m) {
+            const proxy_worker* const worker = workers_of(*state.balancer)[m];
+            if (worker == nullptr) continue;
+            const char* const name = worker->s->name_ex;
+            if (ap_cstr_casecmpn(name, remote.scheme, std::min(strlen(name), strlen(remote.scheme))) == 0) return true;
+        }
+    }
+    return false;
+}
+
 void begin_try(RequestState& state) noexcept {
     Failover& failover = state.failover;
     const Call& call = state.call;
@@ -129,16 +149,17 @@ void begin_try(RequestState& state) noexcept {
     const bool is_wanted =
         policy.mode == core::FailoverMode::all || (policy.mode == core::FailoverMode::probes && call.is_probe());
     if (!is_wanted || failover.tries >= static_cast<int>(policy.tries)) return;
-    if (!is_at_start(state.r) || is_bound(state) || sends_error_page_itself(state)) return;
+    if (!is_at_start(state.r) || is_bound(state) || sends_error_page_itself(state) || has_remote(state)) return;
     // From the first call on, or never: an earlier one may have read some of it already.
     if (has_body(state.r) && failover.body == nullptr) {
         if (failover.tries > 1) return;
         failover.body = keep_body(state.r, static_cast<apr_off_t>(body_limit(state)));
+        if (failover.body == nullptr) return;
     }
     failover.before = take_snapshot(state.r);
 }
 
-bool may_withhold(const RequestState& state) noexcept {
+bool may_withhold(RequestState& state) noexcept {
     return is_idempotent(state.r) && may_call_again(state);
 }
 
@@ -164,6 +185,12 @@ bool go_elsewhere(RequestState& state, proxy_worker** worker, char** url) noexce
         return false;
     }
     failed.totals.failovers.fetch_add(1, std::memory_order_relaxed);
+    // They were the failed call's; CGI protocols send the environment to the member.
+    apr_table_unset(state.r->subprocess_env, "CIRCUIT_BREAKER_VERDICT");
+    if (state.call.breaker == nullptr) {
+        apr_table_unset(state.r->subprocess_env, "CIRCUIT_BREAKER_STATE");
+        apr_table_unset(state.r->subprocess_env, "CIRCUIT_BREAKER_MEMBER");
+    }
     *worker = next;
     *url = next_url;
     return true;

@@ -14,11 +14,15 @@ namespace cb::httpd {
 /// Before a call: if its failure may be withheld, the request is noted as it is now, and its body kept.
 void begin_try(RequestState& state) noexcept;
 
+/// A ProxyRemote may be meant for a member of the balancer. mod_proxy looks for it once, before the first call: none is
+/// made again elsewhere then, as it would go through the wrong one.
+[[nodiscard]] bool has_remote(const RequestState& state) noexcept;
+
 /// A call that ends so and is judged so is one to be withheld, may be, and the budget has had one for it.
 [[nodiscard]] bool withhold(RequestState& state, core::Outcome outcome, core::Verdict verdict) noexcept;
 
 /// May this call still be withheld, if it should turn out to have failed?
-[[nodiscard]] bool may_withhold(const RequestState& state) noexcept;
+[[nodiscard]] bool may_withhold(RequestState& state) noexcept;
 
 /// After a call that failed: the request as it was before, and another member for it. False if there is none any more:
 /// then all is as the call left it.

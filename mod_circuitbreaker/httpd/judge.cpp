@@ -124,6 +124,8 @@ Outcome http_outcome(const Call& call, const request_rec* r, int rv) noexcept {
         return is_gateway_failure(rv) ? Outcome::connect : Outcome::none;
     }
     if (!call.has_bytes) {
+        if (call.is_tunnel && call.read_status == APR_SUCCESS)
+            return Outcome::client;  // it was not the member that left
         if (is_timed_out(call, r, rv)) return Outcome::timeout;
         return call.is_kept_alive ? Outcome::stale : Outcome::reset;
     }
@@ -210,6 +212,8 @@ Outcome outcome_of(const Call& call, const request_rec* r, int rv) noexcept {
 
 void hear(Call& call, const ap_errorlog_info& said) noexcept {
     if (said.format == nullptr || call.has_connection) return;
+    // What is said for debugging decides nothing: AH00957 of an address that has others after it.
+    if ((said.level & APLOG_LEVELMASK) > APLOG_WARNING) return;
     for (const Saying& saying : kSayings) {
         if (strncmp(said.format, saying.begin, strlen(saying.begin)) != 0) continue;
         call.told = saying.outcome != Outcome::none ? saying.outcome : broken_by(said.status);

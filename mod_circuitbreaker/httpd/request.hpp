@@ -65,7 +65,7 @@ struct Call {
     bool is_kept_alive = false;  // the connection had served a request before
     bool has_bytes = false;
     Interim interim = Interim::none;
-    bool has_interim = false;   // an interim response that the client has seen
+    bool has_interim = false;   // an interim response that the client has seen, or bytes of a tunnel
     bool is_answering = false;  // something was passed towards the client
     bool has_headers = false;
     bool is_broken_off = false;  // an error bucket was passed

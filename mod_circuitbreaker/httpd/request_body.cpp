@@ -52,6 +52,14 @@ apr_status_t read_again(KeptBody& body, apr_bucket_brigade* bb, bool is_line, ap
     return APR_SUCCESS;
 }
 
+/// -1 if the request doesn't tell.
+apr_off_t announced_length(const request_rec* r) noexcept {
+    const char* const text = apr_table_get(r->headers_in, "Content-Length");
+    apr_off_t length = 0;
+    if (text == nullptr || apr_table_get(r->headers_in, "Transfer-Encoding") != nullptr) return -1;
+    return ap_parse_strict_length(&length, text) != 0 ? length : -1;
+}
+
 extern "C" apr_status_t on_body(ap_filter_t* f, apr_bucket_brigade* bb, ap_input_mode_t mode, apr_read_type_e block,
                                 apr_off_t readbytes) noexcept {
     auto& body = *static_cast<KeptBody*>(f->ctx);
@@ -88,6 +96,7 @@ bool has_body(const request_rec* r) noexcept {
 }
 
 KeptBody* keep_body(request_rec* r, apr_off_t limit) noexcept {
+    if (announced_length(r) > limit) return nullptr;
     auto* const body = new (apr_palloc(r->pool, sizeof(KeptBody))) KeptBody();
     body->bytes = apr_brigade_create(r->pool, r->connection->bucket_alloc);
     body->replay = apr_brigade_create(r->pool, r->connection->bucket_alloc);

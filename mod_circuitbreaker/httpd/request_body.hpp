@@ -23,7 +23,8 @@ void register_body_filter() noexcept;
 /// Does the client send a body with this request?
 [[nodiscard]] bool has_body(const request_rec* r) noexcept;
 
-/// Begins to keep the body. To be called before anything is read of it.
+/// Begins to keep the body. To be called before anything is read of it. nullptr if it says itself that it is longer: a
+/// filter of ours would make mod_proxy_http wait for the whole of it before it asks the member.
 [[nodiscard]] KeptBody* keep_body(request_rec* r, apr_off_t limit) noexcept;
 
 /// It will be read from its first byte on once more.

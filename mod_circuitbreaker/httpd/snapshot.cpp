@@ -32,6 +32,10 @@ Snapshot* take_snapshot(const request_rec* r) noexcept {
     snapshot->filters = apr_array_make(r->pool, 8, sizeof(ap_filter_t*));
     for (ap_filter_t* filter = r->output_filters; filter != nullptr; filter = filter->next)
         APR_ARRAY_PUSH(snapshot->filters, ap_filter_t*) = filter;
+    snapshot->output_filters = r->output_filters;
+    snapshot->proto_output_filters = r->proto_output_filters;
+    snapshot->input_filters = r->input_filters;
+    snapshot->proto_input_filters = r->proto_input_filters;
     snapshot->sent_bodyct = r->sent_bodyct;
     snapshot->bytes_sent = r->bytes_sent;
     snapshot->clength = r->clength;
@@ -42,6 +46,7 @@ Snapshot* take_snapshot(const request_rec* r) noexcept {
     snapshot->chunked = r->chunked;
     snapshot->read_chunked = r->read_chunked;
     snapshot->no_cache = r->no_cache;
+    snapshot->main_no_cache = r->main != nullptr ? r->main->no_cache : 0;
     snapshot->no_local_copy = r->no_local_copy;
     snapshot->is_eos_sent = r->eos_sent != 0;
     snapshot->keepalive = r->connection->keepalive;
@@ -59,6 +64,13 @@ void put_back(request_rec* r, const Snapshot& snapshot) noexcept {
     r->content_encoding = snapshot.content_encoding;
     r->vlist_validator = const_cast<char*>(snapshot.vlist_validator);
     r->content_languages = snapshot.content_languages;
+    // mod_proxy_wstunnel takes the request's own away; elsewhere they stay, but for those that end by themselves.
+    if (r->output_filters == r->connection->output_filters) {
+        r->output_filters = snapshot.output_filters;
+        r->proto_output_filters = snapshot.proto_output_filters;
+        r->input_filters = snapshot.input_filters;
+        r->proto_input_filters = snapshot.proto_input_filters;
+    }
     for (ap_filter_t* filter = r->output_filters; filter != nullptr;) {
         ap_filter_t* const next = filter->next;
         if (!contains(snapshot.filters, filter)) ap_remove_output_filter(filter);
@@ -74,6 +86,7 @@ void put_back(request_rec* r, const Snapshot& snapshot) noexcept {
     r->chunked = snapshot.chunked;
     r->read_chunked = snapshot.read_chunked;
     r->no_cache = snapshot.no_cache;
+    if (r->main != nullptr) r->main->no_cache = snapshot.main_no_cache;
     r->no_local_copy = snapshot.no_local_copy;
     r->eos_sent = snapshot.is_eos_sent ? 1 : 0;
     r->connection->keepalive = snapshot.keepalive;

@@ -21,6 +21,10 @@ struct Snapshot {
     const char* vlist_validator;
     apr_array_header_t* content_languages;
     apr_array_header_t* filters;  // of ap_filter_t*, on the way to the client
+    ap_filter_t* output_filters;
+    ap_filter_t* proto_output_filters;
+    ap_filter_t* input_filters;
+    ap_filter_t* proto_input_filters;
     apr_off_t sent_bodyct;
     apr_off_t bytes_sent;
     apr_off_t clength;
@@ -31,6 +35,7 @@ struct Snapshot {
     int chunked;
     int read_chunked;
     int no_cache;
+    int main_no_cache;  // of the request that this one is a part of
     int no_local_copy;
     bool is_eos_sent;
     ap_conn_keepalive_e keepalive;

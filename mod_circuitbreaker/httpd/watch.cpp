@@ -65,6 +65,7 @@ extern "C" apr_status_t on_backend_bytes(ap_filter_t* f, apr_bucket_brigade* bb,
     }
     if (call.has_bytes && call.interim == Interim::none) return rv;  // the rest of the head
     restore_timeout(call);
+    call.has_interim = call.has_interim || call.is_tunnel;  // they go to the client past every filter of the request
     const int status = note_bytes(call, bb, now());
     if (status == HTTP_CONTINUE) mark(call, shm::Phase::not_sent);
     // The verdict on a tunnel is due at once: it may last for hours (DESIGN 4.8).

@@ -98,6 +98,54 @@ TEST_P(WebSocket, TripsRefusesProbesAndRecovers) {
     EXPECT_EQ(probe.read_until("still there"), "still there");
 }
 
+TEST_P(WebSocket, AClientThatLeavesBeforeTheAnswerIsNoFailureOfTheTunnels) {
+    if (GetParam().name != "wstunnel") return;  // mod_proxy_http does not look at its client while it waits
+    app_.hold();
+    RawClient client(httpd_->port());
+    ASSERT_TRUE(client.send("GET /app/chat HTTP/1.1\r\nHost: me\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"));
+    ASSERT_TRUE(app_.wait_for_concurrent(1));
+    client.close();
+    ASSERT_TRUE(wait_for_calls(1));
+    EXPECT_EQ(block().number("Outcome-client"), 1U);
+    EXPECT_EQ(block().number("Verdict-ignore"), 1U);
+}
+
+TEST_P(WebSocket, AMemberThatSaysNothingLeavesTheNextOnesAnswerWhole) {
+    Backend other("other");
+    httpd_->set_config(httpd_->options().config +
+                       "CircuitBreakerFailover All\n<Proxy balancer://both>\n    BalancerMember " + member() +
+                       " loadfactor=100 " + GetParam().parameters + "\n    BalancerMember " + other.member() +
+                       "\n</Proxy>\nProxyPass /both balancer://both\n");
+    ASSERT_TRUE(httpd_->restart());
+    app_.answer(Reply::nothing(Ending::fin));
+    RawClient client(httpd_->port());
+    ASSERT_TRUE(
+        client.send("GET /both/chat HTTP/1.1\r\nHost: me\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"));
+    const std::string answer = client.read_until("\r\n\r\n");
+    EXPECT_EQ(answer.substr(0, 13), "HTTP/1.1 200 ");
+    EXPECT_NE(answer.find("X-Backend: other"), std::string::npos) << answer;
+}
+
+TEST_P(WebSocket, AnAnswerThatHasGoneToTheClientIsNotFollowedByAnotherMembers) {
+    Backend other("other");
+    httpd_->set_config(httpd_->options().config +
+                       "CircuitBreakerFailover All\n<Proxy balancer://both>\n    BalancerMember " + member() +
+                       " loadfactor=100 " + GetParam().parameters + "\n    BalancerMember " + GetParam().scheme +
+                       "://127.0.0.1:" + std::to_string(other.port()) + " " + GetParam().parameters +
+                       "\n</Proxy>\nProxyPass /both balancer://both\n");
+    ASSERT_TRUE(httpd_->restart());
+    const bool is_passed_at_once = GetParam().name == "wstunnel";
+    for (Reply reply : {Reply::status(503, "not now").closing(), Reply::garbage()}) {
+        app_.answer(reply);
+        RawClient client(httpd_->port());
+        ASSERT_TRUE(
+            client.send("GET /both/chat HTTP/1.1\r\nHost: me\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"));
+        const std::string answer = is_passed_at_once ? client.read_to_end() : client.read_until("\r\n\r\n");
+        EXPECT_EQ(answer.find("X-Backend: other") == std::string::npos, is_passed_at_once) << answer;
+    }
+    EXPECT_EQ(other.requests(), is_passed_at_once ? 0U : 2U);
+}
+
 TEST_P(WebSocket, AnswersThatAreNoTunnelAreTheBackendsOwn) {
     app_.answer(Reply::status(503, "not now"));
     for (int i = 0; i < 3; ++i)

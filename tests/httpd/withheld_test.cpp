@@ -182,6 +182,37 @@ TEST_P(Withheld, ABodyThatHttpdHasReadForADeadMemberComesOnce) {
     }
 }
 
+TEST_P(Withheld, ABodyTooLongToBeKeptIsPassedOnAsItComes) {
+    start(all);
+    RawClient client(httpd_->port());
+    ASSERT_TRUE(
+        client.send("PUT /app/x HTTP/1.1\r\nHost: me\r\nContent-Length: 50000\r\n\r\n" + std::string(40'000, 'x')));
+    EXPECT_TRUE(wait_until([&] { return bad_.connections() > 0; }, patience, "the member to be asked"))
+        << "before the client has sent all of it";
+    ASSERT_TRUE(client.send(std::string(10'000, 'x')));
+    EXPECT_NE(client.read_until("\r\n\r\n").find(" 200 "), std::string::npos);
+    EXPECT_EQ(bad_.last_request()->body_size, 50'000U);
+}
+
+TEST_P(Withheld, CallLeavesNoVerdictOnTheNextOne) {
+    start(std::string(all) + "<Proxy \"" + good_.member() + "\">\n    CircuitBreaker Off\n</Proxy>\n");
+    bad_.answer(Reply::status(503));
+    EXPECT_EQ(ask().backend(), "good");
+    EXPECT_TRUE(httpd_->wait_for_access_line("status=200 method=GET path=/app/x"));
+    EXPECT_EQ(httpd_->access_lines_with("verdict=- ").size(), 1U) << httpd_->access_log();
+}
+
+TEST_P(Withheld, NothingIsWhereAProxyRemoteIsOneMembersAlone) {
+    Backend remote("remote");
+    remote.answer(Reply::status(503));
+    start(std::string(all) + "ProxyRemote " + bad_.member() + " " + remote.url() + "\n");
+    EXPECT_EQ(ask().backend(), "remote");
+    remote.refuse();
+    EXPECT_EQ(ask().status, 503);
+    EXPECT_EQ(remote.requests(), 1U) << "not for the other member";
+    EXPECT_EQ(good_.requests(), 0U);
+}
+
 TEST_P(Withheld, OnlyIdempotentMethodsAreSentTwice) {
     start(all);
     bad_.answer(Reply::status(503));
@@ -277,6 +308,34 @@ TEST_P(Withheld, TheFirstAnswerCountsIfTheOtherMemberIsGoneWhenItIsAsked) {
     EXPECT_EQ(other.get().status, 200);
     EXPECT_TRUE(wait_for_no_permits(*httpd_, bad_));
     EXPECT_TRUE(wait_for_no_permits(*httpd_, good_));
+}
+
+TEST_P(Withheld, NothingIsForAMemberWhoseRampKeepsTheRequestOut) {
+    httpd_ = std::make_unique<Httpd>(
+        site(std::string(counting_policy) + all + "<Proxy \"" + good_.member() +
+                 "\">\n    CircuitBreakerConsecutiveFailures 1\n    CircuitBreakerOpenTime 200ms jitter=0\n"
+                 "    CircuitBreakerProbes 1\n    CircuitBreakerRampUp 24h from=0\n</Proxy>\n",
+             balancer_of(member_line(bad_, "loadfactor=100") + member_line(good_))));
+    httpd_->start();
+    bad_.answer(Reply::status(503));
+    good_.answer_next(1, Reply::status(503));
+    EXPECT_EQ(ask().status, 503);
+    ASSERT_TRUE(wait_for_end_of_open_time(*httpd_, good_));
+    EXPECT_EQ(ask().backend(), "good") << "the probe";
+    ASSERT_EQ(BreakerPage(*httpd_).member(good_).at("State"), "recovering");
+    bad_.answer(Reply::status(503, std::string(100'000, 'x')));
+    EXPECT_EQ(ask().body.size(), 100'000U) << "its own page, whole";
+}
+
+TEST_P(Withheld, NothingIsForAMemberThatDrains) {
+    httpd_ = std::make_unique<Httpd>(
+        site(std::string(counting_policy) + all,
+             balancer_of(member_line(bad_, "route=bad") + member_line(good_, "route=good status=+N") +
+                         "    ProxySet stickysession=SESSION\n")));
+    httpd_->start();
+    bad_.answer(Reply::status(503, std::string(100'000, 'x')));
+    EXPECT_EQ(ask().body.size(), 100'000U) << "its own page, whole";
+    EXPECT_EQ(good_.requests(), 0U);
 }
 
 TEST_P(Withheld, ErrorPagesOfProxyErrorOverrideAreToo) {

@@ -45,6 +45,14 @@ TEST_F(Retries, AreForgottenAfterTheSpan) {
     EXPECT_FALSE(take(slots_[0], 2, 200'000));
 }
 
+TEST_F(Retries, CountedInSpansOfAnotherLengthAreNotTakenForThoseOfNow) {
+    EXPECT_TRUE(take(slots_[1], 2, 100'000, 160)) << "a member with a shorter window, or the same one before a restart";
+    EXPECT_TRUE(take(slots_[1], 2, 100'000, 160));
+    EXPECT_TRUE(take(slots_[0], 2, 500'000));
+    EXPECT_TRUE(take(slots_[0], 2, 500'000));
+    EXPECT_FALSE(take(slots_[0], 2, 500'000));
+}
+
 TEST_F(Retries, AtOnceAreNeverMoreThanAllowed) {
     constexpr std::uint64_t kAllowed = 100;
     std::vector<unsigned> taken(8);
