@@ -107,9 +107,11 @@ void weigh(Slot& slot, const Policy& policy, const Process& process, const Permi
     event.generation = permit.generation;
     event.draw = jitter_draw(&slot);
     event.least_open_time = ending.least_open_time;
-    if (apply(slot, event, policy, process).decision == Decision::ask_max_open) {
-        trip_within_max_open(slot, event, policy, process, peers);
+    Decision decision = apply(slot, event, policy, process).decision;
+    if (decision == Decision::ask_max_open) {
+        decision = trip_within_max_open(slot, event, policy, process, peers).decision;
     }
+    if (decision == Decision::ignored) slot.totals.late.fetch_add(1, kRelaxed);  // it has moved on since we looked
 }
 
 }  // namespace

@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string_view>
+#include <utility>
 
 #include "executors.hpp"
+#include "shm/step.hpp"
 #include "world.hpp"
 
 namespace cb::test {
@@ -227,6 +230,31 @@ INSTANTIATE_TEST_SUITE_P(In, Overtaken,
                          testing::Combine(testing::ValuesIn(kGivens), testing::Values(Kind{"TimeWindow", 1000, false},
                                                                                       Kind{"CountWindow", 0, true})),
                          name_of);
+
+/// A result that is overtaken by a trip while it is written is a late one, as if it had come after it.
+TEST(AResult, ThatATripOvertakesCountsAsLate) {
+    static World* world = nullptr;
+    static shm::Slot* slot = nullptr;
+    static shm::Permit* second = nullptr;
+    static core::Policy rules;
+    World here;
+    rules = policy();
+    rules.consecutive_failures = 1;
+    world = &here;
+    slot = &here.add("http://a", rules);
+    shm::Admission one = ask(*slot, rules, here.process(7));
+    shm::Admission two = ask(*slot, rules, here.process(8));
+    second = &two.permit;
+    shm::on_step = [](const char* place) noexcept {
+        if (std::string_view(place) != "result.recorded" || second == nullptr) return;
+        shm::finish(*slot, rules, world->process(8), *std::exchange(second, nullptr), kBad, {});
+    };
+    shm::finish(*slot, rules, here.process(7), one.permit, kBad, {});
+    shm::on_step = nullptr;
+    EXPECT_EQ(state_of(*slot), State::open);
+    EXPECT_EQ(slot->totals.calls.load(), 2U);
+    EXPECT_EQ(slot->totals.late.load(), 1U);
+}
 
 }  // namespace
 }  // namespace cb::test
