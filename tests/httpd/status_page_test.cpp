@@ -194,6 +194,16 @@ TEST_F(StatusPage, ShowsTheLastFailingCallsAndTheirPathsOnlyIfAsked) {
     }
 }
 
+TEST_F(StatusPage, ShowsAFailingCallWhoseMethodHttpdDoesNotKnow) {
+    start(quick_policy + std::string(long_open), balancer_of(member_line(app_)));
+    app_.answer(Reply::status(503));
+    EXPECT_EQ(get(httpd_.url("/app/x"), {.method = "FOO"}).status, 503);
+    ASSERT_TRUE(wait_for_no_permits(httpd_, app_));
+    EXPECT_TRUE(has(page(httpd_), "<td>other <code>")) << httpd_.describe();
+    const json_t* const call = json_array_get(json_object_get(only_member(), "failed_calls"), 0);
+    EXPECT_EQ(text_at(call, "method"), "other");
+}
+
 TEST_F(StatusPage, ShowsThePolicyInForce) {
     start(
         "CircuitBreaker Observe\nCircuitBreakerWindow 100calls\nCircuitBreakerOpenTime 5s max=1min factor=1.5\n"
@@ -283,6 +293,13 @@ TEST_F(StatusPage, IsNotCachedNorTaggedInAnyForm) {
     EXPECT_EQ(get(httpd_.url("/breakers")).header("Content-Type"), "text/html; charset=utf-8");
     EXPECT_EQ(get(httpd_.url("/breakers?auto")).header("Content-Type"), "text/plain; charset=utf-8");
     EXPECT_EQ(get(httpd_.url("/breakers?format=json")).header("Content-Type"), "application/json");
+}
+
+TEST_F(StatusPage, SaysWhichMethodsItTakes) {
+    start("CircuitBreaker On\n", balancer_of(member_line(app_)));
+    const Response response = get(httpd_.url("/breakers"), {.method = "PUT"});
+    EXPECT_EQ(response.status, 405);
+    EXPECT_EQ(response.headers.get("Allow"), "GET,POST,HEAD,TRACE");
 }
 
 TEST_F(StatusPage, ShowsOneMemberWhereItIsAskedForById) {

@@ -47,7 +47,7 @@ unsigned refresh_of(const char* text) noexcept {
 
 extern "C" int cb_on_status(request_rec* r) noexcept {
     if (r->handler == nullptr || std::strcmp(r->handler, "circuitbreaker-status") != 0) return DECLINED;
-    r->allowed = AP_METHOD_BIT << M_GET | AP_METHOD_BIT << M_POST;
+    ap_allow_standard_methods(r, REPLACE_ALLOW, M_GET, M_POST, -1);
     apr_table_setn(r->headers_out, "Cache-Control", "no-store");
     if (r->method_number == M_POST) return do_action(r);
     if (r->method_number != M_GET) return HTTP_METHOD_NOT_ALLOWED;
