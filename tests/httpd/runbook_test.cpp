@@ -313,6 +313,18 @@ TEST_F(RunnerAlone, ShowsNoSecretOnACommandLine) {
     EXPECT_EQ(called.find("secret"), std::string::npos) << called;
 }
 
+TEST_F(RunnerAlone, SwitchesTheStandbyOffWhateverAnEarlierServerOfTheSamePidHasLeft) {
+    runbook_.program("on-closed.d/10-left", "mkdir -p $T/state/out.$CB_SERVER; echo > $T/state/out.$CB_SERVER/member");
+    runbook_.program("bin/curl", "cat >> $T/asked; echo '?b=app&nonce=1-2 Edit worker settings for'");
+    runbook_.ready_program("switch-standby", "on-closed.d");
+    runbook_.configure("PATH=" + runbook_.path("bin").string() +
+                       ":$PATH\nSTANDBY_MANAGER=http://h/\nSTANDBY_MEMBER=s\nSTANDBY_BALANCER=app\n");
+    EXPECT_EQ(
+        run("{\"event\":\"transition\",\"balancer\":\"balancer://app\",\"member\":\"m\",\"to\":\"closed\"}\n").output,
+        "");
+    EXPECT_NE(runbook_.text("asked").find("w_status_D=1"), std::string::npos) << runbook_.text("asked");
+}
+
 TEST_F(RunnerAlone, SaysThatALinkLeadsNowhere) {
     std::filesystem::create_directories(runbook_.path("on-open.d/folder"));
     std::filesystem::create_symlink("/no/such/program", runbook_.path("on-open.d/50-slak"));
