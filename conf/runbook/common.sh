@@ -7,15 +7,39 @@ if [ -r "$CB_RUNBOOK/runbook.conf" ]; then
 fi
 
 # post URL BODY [HEADER]: prints the answer; fails unless it is a 2xx, after two more tries if that may help. The URL and
-# the header may hold a secret, and anybody can read a command line, so curl reads them from a pipe.
+# the header may hold a secret, paths in the event too, and anybody can read a command line, so curl reads them from a pipe.
 post() {
-    post_url=$(printf '%s' "$1" | sed 's/[\\"]/\\&/g')
-    post_header=$(printf '%s' "${3:-}" | sed 's/[\\"]/\\&/g')
     {
-        printf 'url = "%s"\n' "$post_url"
-        if [ -n "$post_header" ]; then printf 'header = "%s"\n' "$post_header"; fi
-    } | curl --silent --show-error --fail --max-time "${POST_TIMEOUT:-8}" --retry 2 --retry-max-time 20 \
-        --header 'Content-Type: application/json' --data-raw "$2" --config -
+        curl_option url "$1"
+        curl_option data-raw "$2"
+        if [ -n "${3:-}" ]; then curl_option header "$3"; fi
+    } | curl --silent --show-error --fail --max-time "${POST_TIMEOUT:-8}" --retry 2 --retry-connrefused \
+        --retry-max-time 20 --header 'Content-Type: application/json' --config -
+}
+
+# curl_option NAME VALUE: a line of a curl configuration.
+curl_option() {
+    printf '%s = "%s"\n' "$1" "$(printf '%s' "$2" | sed 's/[\\"]/\\&/g')"
+}
+
+# hmac_sha256 KEY: of standard input, in base64 (RFC 2104). openssl would take the key from its command line only.
+hmac_sha256() {
+    key=$(printf '%s' "$1" | od -An -v -tx1 | tr -d ' \n')
+    if [ "${#key}" -gt 128 ]; then key=$(printf '%s' "$1" | sha256sum | cut -c 1-64); fi
+    { hmac_pad 54; cat; } | openssl dgst -sha256 -binary | { hmac_pad 92; cat; } | openssl dgst -sha256 -binary | base64
+}
+
+# hmac_pad N: the 64 bytes of the key, each xor N.
+hmac_pad() {
+    rest=$key
+    escapes=
+    for _ in 1 2 3 4 5 6 7 8; do for _ in 1 2 3 4 5 6 7 8; do
+        byte=${rest%"${rest#??}"}
+        rest=${rest#??}
+        byte=$((0x${byte:-0} ^ $1))
+        escapes="$escapes\\$((byte >> 6))$((byte >> 3 & 7))$((byte & 7))"
+    done; done
+    printf "$escapes"
 }
 
 # A folder for what a program has to remember.

@@ -26,15 +26,24 @@ apr_file_t* open_program(apr_pool_t* pconf, const char* program, server_rec* s) 
     return ap_piped_log_write_fd(pipe);
 }
 
+apr_status_t open_to_write(apr_pool_t* pconf, const char* path, apr_file_t*& file) noexcept {
+    constexpr apr_int32_t kFlags = APR_FOPEN_APPEND | APR_FOPEN_WRITE | APR_FOPEN_CREATE | APR_FOPEN_LARGEFILE |
+                                   APR_FOPEN_NONBLOCK;  // a FIFO without a reader must not hang the start
+    const apr_status_t status = apr_file_open(&file, path, kFlags, APR_OS_DEFAULT, pconf);
+    if (status != ENXIO) return status;
+    // Such a FIFO can't be opened for writing. But a restart must not end httpd because its reader restarts too: for a
+    // moment we are the reader. Its lines are lost, and said to be, until there is one.
+    const int reader = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    if (reader < 0) return status;
+    const apr_status_t again = apr_file_open(&file, path, kFlags, APR_OS_DEFAULT, pconf);
+    close(reader);
+    return again;
+}
+
 apr_file_t* open_file(apr_pool_t* pconf, const char* name, server_rec* s) noexcept {
     apr_file_t* file = nullptr;
     const char* const path = ap_server_root_relative(pconf, name);
-    const apr_status_t status =
-        path == nullptr ? APR_EBADPATH
-                        : apr_file_open(&file, path,
-                                        APR_FOPEN_APPEND | APR_FOPEN_WRITE | APR_FOPEN_CREATE | APR_FOPEN_LARGEFILE |
-                                            APR_FOPEN_NONBLOCK,  // a FIFO without a reader must not stop the start
-                                        APR_OS_DEFAULT, pconf);
+    const apr_status_t status = path == nullptr ? APR_EBADPATH : open_to_write(pconf, path, file);
     if (status == APR_SUCCESS) return file;
     ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_CRIT, status, s,
                  "mod_circuitbreaker: CircuitBreakerEventLog: can't open \"%s\"", path != nullptr ? path : name);

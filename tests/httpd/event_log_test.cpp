@@ -206,6 +206,20 @@ TEST_P(EventLog, ThatIsFullOrGoneLosesLinesWhichAreCountedAndNoRequestWaits) {
     EXPECT_TRUE(httpd.error_lines_with("exit signal").empty());
 }
 
+TEST_P(EventLog, ToANamedPipeWithoutAReaderDoesNotStopHttpd) {
+    Backend app("app");
+    Httpd httpd(site(std::string(quick_policy) + long_open + "CircuitBreakerEventLog pipe\n" + metrics_location,
+                     plain_worker(app)));
+    NarrowPipe pipe(httpd.root() / "pipe");
+    pipe.close();
+    httpd.start();
+    ASSERT_TRUE(graceful_to_the_end(httpd)) << httpd.describe();
+    app.answer(Reply::status(502));
+    (void)statuses(3, httpd.url("/app/x"));
+    ASSERT_TRUE(httpd.wait_for_error_line("event log does not take")) << httpd.describe();
+    EXPECT_EQ(events_lost(httpd), 1);
+}
+
 TEST_P(EventLog, OfAProgramIsRestartedByHttpdWhenItDiesAndAfterAGracefulRestart) {
     Backend app("app");
     Httpd httpd(

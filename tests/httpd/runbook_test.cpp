@@ -285,6 +285,68 @@ TEST_F(RunnerAlone, SaysWhichLinesAreNoEventsAndGoesOn) {
     EXPECT_EQ(runbook_.text("harm-done"), "");
 }
 
+TEST_F(RunnerAlone, SaysThatALineIsTooLongHoweverItComesAndGoesOn) {
+    runbook_.program("on-open.d/10", "echo \"$CB_MEMBER\" >> $T/done");
+    // Read in pieces; its second piece is longer than a pipe has room for, and no event of its own either.
+    const CommandResult result = run(std::string(130'000, ' ') + event("long") + event("m"));
+    EXPECT_EQ(result.exit_status, 0);
+    EXPECT_EQ(result.output, "circuitbreaker-runbook: a line is too long: it is no event (1 dropped so far)\n");
+    EXPECT_EQ(runbook_.text("done"), "m\n");
+}
+
+TEST_F(RunnerAlone, ShowsNoSecretOnACommandLine) {
+    // Each of them by way of programs that note how they were called.
+    runbook_.program("bin/curl", "echo \"curl $*\" >> $T/called; cat > /dev/null; echo '{\"errcode\":0,\"code\":0}'");
+    runbook_.program("bin/openssl", "echo \"openssl $*\" >> $T/called; exec /usr/bin/openssl \"$@\"");
+    for (const char* name : {"webhook", "slack", "dingtalk", "feishu", "switch-standby"})
+        runbook_.ready_program(name, "on-open.d");
+    runbook_.configure("PATH=" + runbook_.path("bin").string() +
+                       ":$PATH\nSLACK_URL=http://secret/\nDINGTALK_URL=http://secret/\nDINGTALK_SECRET=secret\n"
+                       "FEISHU_URL=http://secret/\nFEISHU_SECRET=secret\nWEBHOOK_URL=http://secret/\n"
+                       "WEBHOOK_HEADER=secret\nSTANDBY_MANAGER=http://u:secret@h/\nSTANDBY_MEMBER=s\n"
+                       "STANDBY_BALANCER=app\n");
+    (void)run(
+        "{\"event\":\"transition\",\"balancer\":\"balancer://app\",\"member\":\"m\",\"to\":\"open\","
+        "\"recent\":[{\"path\":\"/secret\"}]}\n");
+    const std::string called = runbook_.text("called");
+    EXPECT_EQ(std::count(called.begin(), called.end(), '\n'), 9) << called;
+    EXPECT_EQ(called.find("secret"), std::string::npos) << called;
+}
+
+TEST_F(RunnerAlone, SwitchesTheStandbyOffWhateverAnEarlierServerOfTheSamePidHasLeft) {
+    runbook_.program("on-closed.d/10-left", "mkdir -p $T/state/out.$CB_SERVER; echo > $T/state/out.$CB_SERVER/member");
+    runbook_.program("bin/curl", "cat >> $T/asked; echo '?b=app&nonce=1-2 Edit worker settings for'");
+    runbook_.ready_program("switch-standby", "on-closed.d");
+    runbook_.configure("PATH=" + runbook_.path("bin").string() +
+                       ":$PATH\nSTANDBY_MANAGER=http://h/\nSTANDBY_MEMBER=s\nSTANDBY_BALANCER=app\n");
+    EXPECT_EQ(
+        run("{\"event\":\"transition\",\"balancer\":\"balancer://app\",\"member\":\"m\",\"to\":\"closed\"}\n").output,
+        "");
+    EXPECT_NE(runbook_.text("asked").find("w_status_D=1"), std::string::npos) << runbook_.text("asked");
+}
+
+TEST_F(RunnerAlone, SaysThatALinkLeadsNowhere) {
+    std::filesystem::create_directories(runbook_.path("on-open.d/folder"));
+    std::filesystem::create_symlink("/no/such/program", runbook_.path("on-open.d/50-slak"));
+    EXPECT_EQ(run(event("m")).output, "circuitbreaker-runbook: " + runbook_.path("on-open.d/50-slak").string() +
+                                          ": can't be run: No such file or directory (member m, 1 failed so far)\n");
+}
+
+TEST_F(RunnerAlone, SaysThatAFolderCannotBeReadButNeedsNotAllOfThem) {
+    EXPECT_EQ(run(event("m", "closed")).output, "");
+    std::ofstream(runbook_.path("on-open.d")) << "no folder\n";
+    EXPECT_EQ(run(event("m")).output, "circuitbreaker-runbook: can't read " + runbook_.path("on-open.d").string() +
+                                          ": Not a directory (1 dropped so far)\n");
+    const CommandResult result = run_command(
+        {.argv = {"sh", "-c", "echo '" + event("m") + "' | " + runner() + " -l '' " + runbook_.path("gone").string()}},
+        30s);
+    EXPECT_EQ(result.output, "circuitbreaker-runbook: can't read " + runbook_.path("gone").string() +
+                                 ": No such file or directory; no program runs until that gets better\n"
+                                 "circuitbreaker-runbook: can't read " +
+                                 runbook_.path("gone").string() +
+                                 "/on-open.d: No such file or directory (1 dropped so far)\n");
+}
+
 TEST_F(RunnerAlone, EndsThoughAProgramWouldNot) {
     runbook_.program("on-open.d/10", "trap '' TERM; echo $$ > $T/pid; while :; do sleep 0.1; done");
     const CommandResult result = run(event("m"), "-t 1");

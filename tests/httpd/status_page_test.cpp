@@ -194,6 +194,16 @@ TEST_F(StatusPage, ShowsTheLastFailingCallsAndTheirPathsOnlyIfAsked) {
     }
 }
 
+TEST_F(StatusPage, ShowsAFailingCallWhoseMethodHttpdDoesNotKnow) {
+    start(quick_policy + std::string(long_open), balancer_of(member_line(app_)));
+    app_.answer(Reply::status(503));
+    EXPECT_EQ(get(httpd_.url("/app/x"), {.method = "FOO"}).status, 503);
+    ASSERT_TRUE(wait_for_no_permits(httpd_, app_));
+    EXPECT_TRUE(has(page(httpd_), "<td>other <code>")) << httpd_.describe();
+    const json_t* const call = json_array_get(json_object_get(only_member(), "failed_calls"), 0);
+    EXPECT_EQ(text_at(call, "method"), "other");
+}
+
 TEST_F(StatusPage, ShowsThePolicyInForce) {
     start(
         "CircuitBreaker Observe\nCircuitBreakerWindow 100calls\nCircuitBreakerOpenTime 5s max=1min factor=1.5\n"
@@ -285,6 +295,15 @@ TEST_F(StatusPage, IsNotCachedNorTaggedInAnyForm) {
     EXPECT_EQ(get(httpd_.url("/breakers?format=json")).header("Content-Type"), "application/json");
 }
 
+TEST_F(StatusPage, SaysWhichMethodsItTakes) {
+    start("CircuitBreaker On\n", balancer_of(member_line(app_)));
+    const Response response = get(httpd_.url("/breakers"), {.method = "PUT"});
+    EXPECT_EQ(response.status, 405);
+    const std::string allowed = "," + response.header("Allow") + ",";  // in any order
+    for (const char* method : {"GET", "HEAD", "POST"})
+        EXPECT_TRUE(has(allowed, "," + std::string(method) + ",")) << allowed;
+}
+
 TEST_F(StatusPage, ShowsOneMemberWhereItIsAskedForById) {
     Backend second("second");
     start("CircuitBreaker On\n", balancer_of(member_line(app_) + member_line(second)));
@@ -295,7 +314,12 @@ TEST_F(StatusPage, ShowsOneMemberWhereItIsAskedForById) {
         EXPECT_TRUE(has(body, second.member())) << query;
         EXPECT_FALSE(has(body, app_.member())) << query;
     }
-    EXPECT_EQ(get(httpd_.url("/breakers?member=0123456789abcdef")).status, 404);
+    const std::string html = page(httpd_, "/breakers?member=" + id) + page(httpd_, "/breakers?refresh=0&member=" + id);
+    for (const char* link : {"?refresh=0", "?refresh=5", "?format=json", "?auto"})
+        EXPECT_TRUE(has(html, std::string("<a href=\"") + link + "&amp;member=" + id + "\">")) << link << html;
+    const Response none = get(httpd_.url("/breakers?member=0123456789abcdef"));
+    EXPECT_EQ(none.status, 404);
+    EXPECT_EQ(none.header("Cache-Control"), "no-store");
     EXPECT_EQ(get(httpd_.url("/breakers?member=")).status, 404);
 }
 

@@ -23,7 +23,7 @@
 namespace cb::runbook {
 namespace {
 
-constexpr std::size_t kMaxLine = 65536;  // an event has at most 4096
+constexpr std::size_t kMaxLine = 4095;  // of an event, without its newline; what is longer may not fit into a new pipe
 
 const char* const kUsage =
     "usage: circuitbreaker-runbook [-t SECONDS] [-j PROGRAMS] [-q EVENTS] [-l LOCKFILE] DIRECTORY\n"
@@ -73,17 +73,16 @@ class Input {
         for (std::size_t end = 0; (end = rest_.find('\n', begin)) != std::string::npos; begin = end + 1)
             take(queue, rest_.substr(begin, end - begin));
         rest_.erase(0, begin);
-        if (rest_.size() > kMaxLine) {
-            queue.drop("a line is too long: it is no event");
-            rest_.clear();
-        }
+        rest_.resize(std::min(rest_.size(), kMaxLine + 1));  // too long already, whatever follows
         return true;
     }
 
   private:
     static void take(Queue& queue, const std::string& line) {
         if (line.empty()) return;
-        if (std::optional<Event> event = parse_event(line)) {
+        if (line.size() > kMaxLine) {
+            queue.drop("a line is too long: it is no event");
+        } else if (std::optional<Event> event = parse_event(line)) {
             queue.add(std::move(*event));
         } else {
             queue.drop("a line is no event");

@@ -66,6 +66,13 @@ pid_t start(const std::string& program, const Event& event, const std::vector<st
     return pid;
 }
 
+/// Why a folder can't be read; none if it can be.
+std::error_code unreadable(const std::string& folder) {
+    std::error_code error;
+    std::filesystem::directory_iterator{folder, error};
+    return error;
+}
+
 }  // namespace
 
 void say(const std::string& text) {
@@ -75,6 +82,9 @@ void say(const std::string& text) {
 
 Queue::Queue(const Options& options)
     : options_(options), environment_{"CB_RUNBOOK=" + options.directory, "CB_SERVER=" + std::to_string(::getppid())} {
+    if (const std::error_code error = unreadable(options_.directory)) {
+        say("can't read " + options_.directory + ": " + error.message() + "; no program runs until that gets better");
+    }
     if (options_.lock_file.empty()) return;
     lock_ = ::open(options_.lock_file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (lock_ < 0) {
@@ -107,11 +117,19 @@ bool Queue::is_busy(const std::string& key) const {
 
 std::vector<std::string> Queue::programs_of(const Event& event) {
     std::vector<std::string> programs;
+    const std::string folder = options_.directory + "/" + event.folder;
     std::error_code error;
-    for (const auto& entry : std::filesystem::directory_iterator(options_.directory + "/" + event.folder, error)) {
-        const std::string name = entry.path().filename().string();
-        if (name.front() == '.' || name.back() == '~' || !entry.is_regular_file(error)) continue;
-        programs.push_back(entry.path().string());
+    std::error_code ignored;
+    auto entry = std::filesystem::directory_iterator(folder, error);
+    for (; !error && entry != std::filesystem::directory_iterator{}; entry.increment(error)) {
+        const std::string name = entry->path().filename().string();
+        // A link that leads nowhere is a program that can't be run.
+        if (name.front() == '.' || name.back() == '~' || entry->is_directory(ignored)) continue;
+        programs.push_back(entry->path().string());
+    }
+    // Nobody needs a folder for each event.
+    if (error && (error != std::errc::no_such_file_or_directory || unreadable(options_.directory))) {
+        drop("can't read " + folder + ": " + error.message());
     }
     std::sort(programs.begin(), programs.end());
     return programs;

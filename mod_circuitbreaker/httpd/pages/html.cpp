@@ -84,13 +84,15 @@ void write_header(const HtmlOut& out, const request_rec* r, const PageOptions& o
     out.text(ap_get_server_name(const_cast<request_rec*>(r)));  // httpd's parameter is not const
     out.print(", as of <time datetime=\"%s\">%s</time> (the server's clock); ", utc_text(out.p, now),
               local_text(out.p, now));
+    const bool is_one = options.member != nullptr;
+    const char* const same = is_one ? apr_pstrcat(out.p, "&amp;member=", options.member, nullptr) : "";
     if (options.refresh > 0) {
-        out.print("every %u s, <a href=\"?refresh=0\">stop</a>", options.refresh);
+        out.print("every %u s, <a href=\"?refresh=0%s\">stop</a>", options.refresh, same);
     } else {
-        out.put("<a href=\"?\">follow</a>");
+        out.print("<a href=\"?refresh=%u%s\">follow</a>", PageOptions{}.refresh, same);
     }
-    out.put(" &#183; <a href=\"?format=json\">JSON</a> &#183; <a href=\"?auto\">text</a>");
-    if (options.is_one_member) out.put(" &#183; <a href=\"?\">all members</a>");
+    out.print(" &#183; <a href=\"?format=json%s\">JSON</a> &#183; <a href=\"?auto%s\">text</a>", same, same);
+    if (is_one) out.put(" &#183; <a href=\"?\">all members</a>");
     out.put("</span></header>\n");
 }
 

@@ -12,7 +12,7 @@ namespace cb::httpd {
 struct PageOptions {
     unsigned refresh = 5;  // seconds; 0: not by itself
     Controls controls;
-    bool is_one_member = false;  // asked for by `?member=`
+    const char* member = nullptr;  // its id, if one alone was asked for
 };
 
 void write_html(request_rec* r, const MemberList& members, const PageOptions& options) noexcept;

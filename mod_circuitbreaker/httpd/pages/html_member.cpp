@@ -202,7 +202,7 @@ void write_member_rows(const HtmlOut& out, const MemberSnapshot& member, const P
         out.print("<a class=\"quiet\" href=\"?member=%s\">Failing calls, changes, policy</a></td></tr>\n", id);
         return;
     }
-    const bool is_open = member.is_out() || options.is_one_member;
+    const bool is_open = member.is_out() || options.member != nullptr;
     out.print("<details id=\"d-%s\"%s><summary>Failing calls, changes, policy%s</summary>\n", id,
               is_open ? " open" : "", options.controls.are_there() ? ", actions" : "");
     if (options.controls.are_there() && member.breaker != nullptr) write_action_form(out, member, options.controls);

@@ -47,8 +47,8 @@ unsigned refresh_of(const char* text) noexcept {
 
 extern "C" int cb_on_status(request_rec* r) noexcept {
     if (r->handler == nullptr || std::strcmp(r->handler, "circuitbreaker-status") != 0) return DECLINED;
-    r->allowed = AP_METHOD_BIT << M_GET | AP_METHOD_BIT << M_POST;
-    apr_table_setn(r->headers_out, "Cache-Control", "no-store");
+    ap_allow_standard_methods(r, REPLACE_ALLOW, M_GET, M_POST, -1);
+    apr_table_setn(r->err_headers_out, "Cache-Control", "no-store");  // also of what is refused or not found
     if (r->method_number == M_POST) return do_action(r);
     if (r->method_number != M_GET) return HTTP_METHOD_NOT_ALLOWED;
     const Query query = read_query(r);
@@ -70,7 +70,7 @@ extern "C" int cb_on_status(request_rec* r) noexcept {
     } else {
         PageOptions options;
         options.controls = controls;
-        options.is_one_member = query.member != nullptr;
+        options.member = query.member;
         if (query.refresh != nullptr) options.refresh = refresh_of(query.refresh);
         write_html(r, members, options);
     }

@@ -99,8 +99,9 @@ const char* outcome_text(apr_pool_t* p, core::Outcome outcome) noexcept {
 }
 
 const char* method_text(apr_pool_t* p, std::uint8_t method) noexcept {
-    // httpd registers two names for this one.
-    return method == M_GET ? "GET" : ap_method_name_of(p, method);
+    // httpd registers two names for this one, and none for a method that it does not know.
+    const char* const name = method == M_GET ? "GET" : ap_method_name_of(p, method);
+    return name != nullptr ? name : "other";
 }
 
 const char* reason_phrase(apr_pool_t* p, core::Reason reason, const core::Policy& policy) noexcept {
