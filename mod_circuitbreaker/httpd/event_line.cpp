@@ -156,6 +156,7 @@ std::size_t write_event_line(char (&line)[kMaxEventLine], const shm::Slot& slot,
     write_rate(json, event.sums);
     member(json, "level", event.level);
     member(json, "open_for_ms", event.open_for);
+    member(json, "generation", event.generation);
     json.raw(",\"probes\":{\"succeeded\":");
     json.number(event.probes_succeeded);
     member(json, "failed", event.probes_failed);

@@ -25,6 +25,7 @@ struct EventData {
     const char* reason = "none";
     core::Sums sums;
     std::uint32_t level = 0;
+    std::uint32_t generation = 0;  // changes of state so far: tells events that have overtaken each other
     core::Millis open_for = 0;
     std::uint32_t probes_succeeded = 0;  // of the round that this event ended
     std::uint32_t probes_failed = 0;

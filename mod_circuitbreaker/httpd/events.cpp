@@ -64,6 +64,7 @@ void write_change(const shm::Slot& slot, const shm::Change& change) noexcept {
     event.reason = core::name(change.reason).data();
     event.sums = change.sums;
     event.level = change.level;
+    event.generation = change.generation;
     event.open_for = change.open_for;
     event.probes_succeeded = round.succeeded;
     event.probes_failed = round.failed;
@@ -81,6 +82,7 @@ void write_incident(const shm::Slot& slot, EventName name, const char* reason, c
     event.reason = reason;
     event.sums = sums;
     event.level = word.level;
+    event.generation = word.generation;
     event.probes_succeeded = word.successes;
     event.probes_failed = word.failures;
     event.probes_neutral = word.neutral;

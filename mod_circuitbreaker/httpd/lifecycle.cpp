@@ -139,6 +139,7 @@ void report_gaps() noexcept {
         }
         last_gap = 0;
         slot.reports.fetch_add(gap, std::memory_order_release);
+        if (runtime.event_log >= 0) runtime.segment.header->events_lost.fetch_add(gap, std::memory_order_relaxed);
         ap_log_error(
             APLOG_MARK, APLOG_WARNING, 0, runtime.server,
             "circuit breaker: member %s: %u change(s) of state were not reported, as a child was killed; it is "

@@ -151,8 +151,8 @@ const char* read_probe_header(const Words& words, Settings& settings) noexcept {
     if (is_word(name, "Off")) return nullptr;
     constexpr const char* kAllowed = "the name of a header field of your own (\"X-Circuit-Breaker-Probe\"), or Off";
     if (!is_token(name)) return words.wrong(name, kAllowed);
-    for (const char* taken : {"Host", "Connection", "Content-Length", "Transfer-Encoding", "Upgrade", "TE", "Trailer",
-                              "Keep-Alive", "Expect", "Content-Type", "Cookie", "Authorization"}) {
+    for (const char* taken : {"On", "Host", "Connection", "Content-Length", "Transfer-Encoding", "Upgrade", "TE",
+                              "Trailer", "Keep-Alive", "Expect", "Content-Type", "Cookie", "Authorization"}) {
         if (is_word(name, taken)) return words.wrong(name, kAllowed);
     }
     settings.probe_header = apr_pstrdup(words.cmd->pool, name);

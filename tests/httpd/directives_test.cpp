@@ -148,7 +148,7 @@ INSTANTIATE_TEST_SUITE_P(
         WrongValues{"ProbeHeader",
                     "CircuitBreakerProbeHeader",
                     "",
-                    {"X Probe", "X-Probe:", "Host", "content-length", "Connection", "(x)"},
+                    {"X Probe", "On", "X-Probe:", "Host", "content-length", "Connection", "(x)"},
                     "header field of your own"},
         WrongValues{"MaxConcurrent",
                     "CircuitBreakerMaxConcurrent",

@@ -57,6 +57,7 @@ TEST_P(EventLog, HasOneLineForEachChangeOfStateWithWhatLedToIt) {
     EXPECT_EQ(trip.number("slow"), 0);
     EXPECT_EQ(trip.number("failure_rate"), 75);
     EXPECT_EQ(trip.number("level"), 0);
+    EXPECT_EQ(trip.number("generation"), 1);
     EXPECT_EQ(trip.number("open_for_ms"), 500);
     ASSERT_EQ(trip.list("recent").size(), 3U) << trip.line();
     for (const Event& call : trip.list("recent")) {
@@ -70,6 +71,7 @@ TEST_P(EventLog, HasOneLineForEachChangeOfStateWithWhatLedToIt) {
     EXPECT_TRUE(events[1].list("recent").empty());
     EXPECT_EQ(events[2].text("reason"), "probe failed");
     EXPECT_EQ(events[2].number("level"), 1);
+    EXPECT_EQ(events[2].number("generation"), 3);
     EXPECT_EQ(events[2].number("open_for_ms"), 1000);
     EXPECT_EQ(events[2].number_in("probes", "failed"), 1);
     EXPECT_EQ(events[2].list("recent").size(), 4U);
