@@ -19,9 +19,8 @@ core::Millis now() noexcept {
     return runtime.process.clock.now();
 }
 
-const core::Failover& policy_for(const RequestState& state) noexcept {
-    const Settings* const said = said_for_request(state.r, Directive::failover);
-    return said != nullptr ? said->policy.failover : state.call.breaker->policy.failover;
+const core::Failover& wanted(const RequestState& state) noexcept {
+    return policy_for(state.r, *state.call.breaker, Directive::failover).failover;
 }
 
 /// RFC 9110 9.2.2.
@@ -93,7 +92,7 @@ bool may_call_again(RequestState& state) noexcept {
     const Failover& failover = state.failover;
     if (failover.before == nullptr || state.call.has_interim || state.r->connection->aborted) return false;
     if (failover.body != nullptr && failover.body->is_over) return false;
-    const core::Failover& policy = policy_for(state);
+    const core::Failover& policy = wanted(state);
     const core::Millis limit = policy.timeout > 0 ? policy.timeout : member_timeout(state.r, *failover.first);
     return now() - failover.began_at < limit && is_another_allowed(state);
 }
@@ -114,7 +113,7 @@ bool take_retry(RequestState& state) noexcept {
     const core::Millis span = window > 0 ? std::min(window, kBudgetSpan) : kBudgetSpan;
     if (window > span) calls = calls * span / window;
     const std::uint64_t allowed =
-        std::max(policy_for(state).budget * calls / 100, core::kLeastRetriesPerSecond * span / core::kMillisPerSecond);
+        std::max(wanted(state).budget * calls / 100, core::kLeastRetriesPerSecond * span / core::kMillisPerSecond);
     return shm::take_retry(*state.call.slot, slots, count, span, allowed, now());
 }
 
@@ -145,7 +144,7 @@ void begin_try(RequestState& state) noexcept {
     }
     failover.before = nullptr;
     if (state.balancer == nullptr || state.balancer->workers->nelts < 2 || !call.breaker->is_enforcing()) return;
-    const core::Failover& policy = policy_for(state);
+    const core::Failover& policy = wanted(state);
     const bool is_wanted =
         policy.mode == core::FailoverMode::all || (policy.mode == core::FailoverMode::probes && call.is_probe());
     if (!is_wanted || failover.tries >= static_cast<int>(policy.tries)) return;

@@ -17,8 +17,7 @@ RequestState* request_state(request_rec* r, bool is_wanted) noexcept {
 }
 
 core::Millis settle_time(const request_rec* r, const Breaker& breaker) noexcept {
-    const Settings* const said = said_for_request(r, Directive::settle);
-    return said != nullptr ? said->policy.settle : breaker.policy.settle;
+    return policy_for(r, breaker, Directive::settle).settle;
 }
 
 core::Millis member_timeout(const request_rec* r, const proxy_worker& worker) noexcept {
@@ -30,13 +29,11 @@ core::Millis member_timeout(const request_rec* r, const proxy_worker& worker) no
 }
 
 std::uint32_t body_limit(const RequestState& state) noexcept {
-    const Settings* const said = said_for_request(state.r, Directive::body_limit);
-    return said != nullptr ? said->policy.body_limit : state.call.breaker->policy.body_limit;
+    return policy_for(state.r, *state.call.breaker, Directive::body_limit).body_limit;
 }
 
 bool wants_retry_after(const request_rec* r, const Breaker& breaker) noexcept {
-    const Settings* const said = said_for_request(r, Directive::retry_after);
-    return said != nullptr ? said->policy.retry_after : breaker.policy.retry_after;
+    return policy_for(r, breaker, Directive::retry_after).retry_after;
 }
 
 }  // namespace cb::httpd

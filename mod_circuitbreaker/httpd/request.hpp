@@ -109,6 +109,13 @@ struct RequestState {
 /// The state of this request; made when asked for first. nullptr if `is_wanted` is false and there is none.
 [[nodiscard]] RequestState* request_state(request_rec* r, bool is_wanted) noexcept;
 
+/// What holds of that directive for this request: a <Location>'s word or the like, or else the member's policy.
+[[nodiscard]] inline const core::Policy& policy_for(const request_rec* r, const Breaker& breaker,
+                                                    Directive directive) noexcept {
+    const Settings* const said = said_for_request(r, directive);
+    return said != nullptr ? said->policy : breaker.policy;
+}
+
 /// The policy's value unless a <Location>, <Directory>, <Files> or <If> of this request says otherwise.
 [[nodiscard]] core::Millis settle_time(const request_rec* r, const Breaker& breaker) noexcept;
 /// Time that mod_proxy gives a silent member before it gives up (`timeout=`, ProxyTimeout, Timeout), ms.

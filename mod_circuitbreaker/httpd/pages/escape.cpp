@@ -3,30 +3,24 @@
 #include <cstdint>
 #include <cstring>
 
+#include "core/text.hpp"
+
 namespace cb::httpd {
 namespace {
 
 constexpr std::uint32_t kReplacement = 0xFFFD;
 
-/// The character that begins at `text` (RFC 3629: no overlong form, no surrogate, at most U+10FFFF); `size` is its
-/// bytes. Of what is none, one byte is taken as U+FFFD.
+/// The character that begins at `text`; `size` is its bytes. Of what is none, one byte is taken as U+FFFD.
 std::uint32_t character_at(const char* text, int& size) noexcept {
-    const auto byte = [text](int n) noexcept {
-        return static_cast<std::uint32_t>(static_cast<unsigned char>(text[n]));
-    };
-    const std::uint32_t first = byte(0);
-    size = 1;
-    if (first < 0x80) return first;
-    const int length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-    if (first < 0xC2 || first > 0xF4) return kReplacement;
+    constexpr std::size_t kLongest = 4;
+    const std::size_t length = core::utf8_length({text, strnlen(text, kLongest)});
+    size = length == 0 ? 1 : static_cast<int>(length);
+    if (length == 0) return kReplacement;
+    const auto first = static_cast<unsigned char>(*text);
+    if (length == 1) return first;
     std::uint32_t code = first & (0x7FU >> length);
-    for (int n = 1; n < length; ++n) {
-        if ((byte(n) & 0xC0U) != 0x80U) return kReplacement;  // the final NUL is none either
-        code = code << 6U | (byte(n) & 0x3FU);
-    }
-    const bool is_overlong = (length == 3 && code < 0x800) || (length == 4 && code < 0x10000);
-    if (is_overlong || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) return kReplacement;
-    size = length;
+    for (std::size_t n = 1; n < length; ++n)
+        code = code << 6U | (static_cast<unsigned char>(text[n]) & 0x3FU);
     return code;
 }
 

@@ -1,7 +1,7 @@
 #include "json.hpp"
 
 #include "httpd/refuse.hpp"
-#include "json_writer.hpp"
+#include "json_page_writer.hpp"
 #include "words.hpp"
 
 namespace cb::httpd {
@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kVersion = 1;
 
-void put_window(JsonWriter& out, const MemberSnapshot& member) noexcept {
+void put_window(JsonPageWriter& out, const MemberSnapshot& member) noexcept {
     const core::Policy& policy = member.policy;
     const core::Sums& sums = member.sums;
     out.begin_object("window");
@@ -25,7 +25,7 @@ void put_window(JsonWriter& out, const MemberSnapshot& member) noexcept {
     out.end_object();
 }
 
-void put_limits(JsonWriter& out, const core::Policy& policy) noexcept {
+void put_limits(JsonPageWriter& out, const core::Policy& policy) noexcept {
     const bool has_slow = policy.slow_call.threshold > 0;
     out.begin_object("limits");
     out.number("minimum_calls", policy.minimum_calls);
@@ -37,7 +37,7 @@ void put_limits(JsonWriter& out, const core::Policy& policy) noexcept {
     out.end_object();
 }
 
-void put_probes(JsonWriter& out, const MemberSnapshot& member) noexcept {
+void put_probes(JsonPageWriter& out, const MemberSnapshot& member) noexcept {
     out.begin_object("probes");
     out.number("in_flight", member.probes_in_flight());
     out.number("concurrent", member.policy.probes.concurrent);
@@ -49,14 +49,14 @@ void put_probes(JsonWriter& out, const MemberSnapshot& member) noexcept {
     out.end_object();
 }
 
-void put_refusals(JsonWriter& out, const char* key, const std::uint64_t (&refusals)[shm::kRefusals]) noexcept {
+void put_refusals(JsonPageWriter& out, const char* key, const std::uint64_t (&refusals)[shm::kRefusals]) noexcept {
     out.begin_object(key);
     for (std::uint32_t i = 1; i < shm::kRefusals; ++i)
         out.number(name(static_cast<shm::Refusal>(i)), refusals[i]);
     out.end_object();
 }
 
-void put_totals(JsonWriter& out, const Counts& counts) noexcept {
+void put_totals(JsonPageWriter& out, const Counts& counts) noexcept {
     constexpr const char* kStatuses[] = {"1xx", "2xx", "3xx", "4xx", "5xx"};
     out.begin_object("totals");
     out.number("calls", counts.calls);
@@ -89,7 +89,7 @@ void put_totals(JsonWriter& out, const Counts& counts) noexcept {
     out.end_object();
 }
 
-void put_changes(JsonWriter& out, apr_pool_t* p, const MemberSnapshot& member) noexcept {
+void put_changes(JsonPageWriter& out, apr_pool_t* p, const MemberSnapshot& member) noexcept {
     out.begin_array("changes");
     for (std::uint32_t i = 0; i < member.changes; ++i) {
         const shm::HistoryEntry& change = member.change[i];
@@ -103,7 +103,7 @@ void put_changes(JsonWriter& out, apr_pool_t* p, const MemberSnapshot& member) n
     out.end_array();
 }
 
-void put_failed_calls(JsonWriter& out, apr_pool_t* p, const MemberSnapshot& member) noexcept {
+void put_failed_calls(JsonPageWriter& out, apr_pool_t* p, const MemberSnapshot& member) noexcept {
     out.begin_array("failed_calls");
     for (std::uint32_t i = 0; i < member.failed_calls; ++i) {
         const shm::FailedCall& call = member.failed_call[i];
@@ -118,7 +118,7 @@ void put_failed_calls(JsonWriter& out, apr_pool_t* p, const MemberSnapshot& memb
     out.end_array();
 }
 
-void put_policy(JsonWriter& out, apr_pool_t* p, const MemberSnapshot& member) noexcept {
+void put_policy(JsonPageWriter& out, apr_pool_t* p, const MemberSnapshot& member) noexcept {
     const apr_array_header_t* const lines = policy_lines(p, member);
     out.begin_array("policy");
     for (int i = 0; i < lines->nelts; ++i) {
@@ -128,7 +128,7 @@ void put_policy(JsonWriter& out, apr_pool_t* p, const MemberSnapshot& member) no
     out.end_array();
 }
 
-void put_member(JsonWriter& out, apr_pool_t* p, const MemberSnapshot& member) noexcept {
+void put_member(JsonPageWriter& out, apr_pool_t* p, const MemberSnapshot& member) noexcept {
     char id[kIdText];
     write_id(id, member.id);
     out.begin_object();
@@ -162,7 +162,7 @@ void write_json(request_rec* r, const MemberList& members, const char* token) no
     ap_set_content_type(r, "application/json");
     apr_pool_t* each = nullptr;  // a member's texts go with it
     if (apr_pool_create(&each, r->pool) != APR_SUCCESS) return;
-    JsonWriter out(r, each);
+    JsonPageWriter out(r, each);
     out.begin_object();
     out.number("version", kVersion);
     out.text("time", utc_text(r->pool, apr_time_now()));

@@ -3,8 +3,8 @@
 // Purpose: commas, quotes and escapes in one place. Keys are ours and need none.
 // Thread safety: belongs to one request.
 // Invariants: what is begun must be ended; a key belongs to a value in an object, nullptr to one in an array.
-#ifndef CIRCUITBREAKER_HTTPD_PAGES_JSON_WRITER_HPP
-#define CIRCUITBREAKER_HTTPD_PAGES_JSON_WRITER_HPP
+#ifndef CIRCUITBREAKER_HTTPD_PAGES_JSON_PAGE_WRITER_HPP
+#define CIRCUITBREAKER_HTTPD_PAGES_JSON_PAGE_WRITER_HPP
 
 #include <cstdint>
 
@@ -12,10 +12,10 @@
 
 namespace cb::httpd {
 
-class JsonWriter {
+class JsonPageWriter {
   public:
     /// What escaping needs of memory comes from `scratch`, which may be cleared between two values.
-    JsonWriter(request_rec* r, apr_pool_t* scratch) noexcept : r_(r), scratch_(scratch) {}
+    JsonPageWriter(request_rec* r, apr_pool_t* scratch) noexcept : r_(r), scratch_(scratch) {}
 
     void begin_object(const char* key = nullptr) noexcept { begin(key, '{'); }
     void end_object() noexcept { end('}'); }
