@@ -34,7 +34,8 @@ struct Protocol {
                                            {"uwsgi_unix", "proxy_uwsgi", uwsgi, true},
                                            {"ajp", "proxy_ajp", plain_ajp},
                                            {"ajp_ping", "proxy_ajp", plain_ajp, false, "ping=3"},
-                                           {"h2c", "proxy_http2", h2c}};
+                                           // it closes after each answer: a pooled connection might be about to end
+                                           {"h2c", "proxy_http2", h2c, false, "disablereuse=on"}};
     return all;
 }
 
