@@ -157,7 +157,7 @@ TEST_P(Call, WhoseClientLeavesIsNeutralAndItsPermitBack) {
 
 TEST_P(Call, WhoseClientStallsItsUploadMakesNoMemberSlowAndNoneFail) {
     Backend app("app");
-    Httpd httpd(site(touchy_policy + "Timeout 1\nCircuitBreakerSlowCall 200ms rate=1\nCircuitBreakerMinimumCalls 1\n",
+    Httpd httpd(site(touchy_policy + "Timeout 1\nCircuitBreakerSlowCall 400ms rate=1\nCircuitBreakerMinimumCalls 1\n",
                      plain_worker(app)));
     httpd.start();
     RawClient slow(httpd.port());

@@ -7,9 +7,9 @@ namespace {
 
 /// One failure or slow call trips.
 const std::string touchy_policy = std::string(quick_policy) +
-                                  "CircuitBreakerConsecutiveFailures 1\nCircuitBreakerSlowCall 300ms rate=1\n"
+                                  "CircuitBreakerConsecutiveFailures 1\nCircuitBreakerSlowCall 600ms rate=1\n"
                                   "CircuitBreakerMinimumCalls 1\n";
-constexpr milliseconds too_slow{450};
+constexpr milliseconds too_slow{800};
 
 /// Answers with these pieces, a pause before each but the first; the last one is followed by silence.
 class PiecewiseServer {

@@ -169,10 +169,10 @@ TEST_P(Probe, TheOpenTimeGrowsByItsFactorUpToItsMaximumAndIsShortAgainAfterEnoug
 
 TEST_P(Probe, ASlowProbeIsAFailedOne) {
     Backend app("app");
-    Httpd httpd(site(std::string(quick_policy) + "CircuitBreakerSlowCall 300ms\n", plain_worker(app)));
+    Httpd httpd(site(std::string(quick_policy) + "CircuitBreakerSlowCall 600ms\n", plain_worker(app)));
     httpd.start();
     trip(httpd, app);
-    app.answer_next(1, Reply::ok().after(450ms));
+    app.answer_next(1, Reply::ok().after(800ms));
     ASSERT_TRUE(wait_for_end_of_open_time(httpd, app));
     EXPECT_EQ(statuses(1, httpd.url("/app/x")), "200");
     const BreakerBlock block = BreakerPage(httpd).member(app);

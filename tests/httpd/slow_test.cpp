@@ -7,9 +7,9 @@ namespace {
 
 /// One slow call trips, and nothing else does.
 const std::string slow_policy = std::string(counting_policy) +
-                                "CircuitBreakerSlowCall 300ms rate=1\nCircuitBreakerMinimumCalls 1\n"
+                                "CircuitBreakerSlowCall 600ms rate=1\nCircuitBreakerMinimumCalls 1\n"
                                 "CircuitBreakerOpenTime 500ms jitter=0 factor=1\nCircuitBreakerProbes 1\n";
-constexpr milliseconds too_slow{450};
+constexpr milliseconds too_slow{800};
 
 /// For as long as a slow member takes: nothing can be awaited in which nothing is to happen.
 void dawdle(milliseconds span = too_slow) {

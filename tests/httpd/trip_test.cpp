@@ -79,7 +79,7 @@ TEST_P(Trip, SlowAnswersOpenAMemberThoughEachOfThemIsWell) {
     Backend app("app");
     Backend seats("seats");
     Httpd httpd(few_threads_each(site(counting_policy + std::string(long_open) +
-                                          "CircuitBreakerSlowCall 300ms rate=50\nCircuitBreakerMinimumCalls 4\n",
+                                          "CircuitBreakerSlowCall 600ms rate=50\nCircuitBreakerMinimumCalls 4\n",
                                       plain_worker(app) + seats_at(seats)),
                                  2));
     httpd.start();
@@ -87,7 +87,7 @@ TEST_P(Trip, SlowAnswersOpenAMemberThoughEachOfThemIsWell) {
     EXPECT_EQ(clients.get("/app/x").status, 200);
     EXPECT_EQ(clients.get("/app/x").status, 200);
     ASSERT_EQ(BreakerPage(httpd).member(app).number("Slow"), 0U) << "the machine is too slow for this test";
-    app.answer(Reply::ok().after(450ms));
+    app.answer(Reply::ok().after(800ms));
     EXPECT_EQ(clients.get("/app/x").status, 200);
     EXPECT_EQ(clients.get("/app/x").status, 200) << "2 of 4 calls were slow: open from here on";
     EXPECT_EQ(clients.get("/app/x").status, 503);

@@ -73,7 +73,7 @@ bool Answer::sleep(std::optional<milliseconds> pause) {
 }
 
 bool Answer::send_body() {
-    const std::size_t size = has_body() ? reply_.body_.size() : 0;
+    const std::size_t size = has_body() ? reply_.body_->size() : 0;
     const std::size_t end = std::min(reply_.cut_at_.value_or(size), size);
     std::string wire = head();
     // Not after a long body has been put together, or the backend would be slow to its first byte.
@@ -133,7 +133,7 @@ std::string Answer::head() const {
     const bool bodiless = reply_.code_ < 200 || reply_.code_ == 204 || reply_.code_ == 304;
     if (!bodiless && reply_.framing_ == Reply::Framing::chunked) text += "Transfer-Encoding: chunked\r\n";
     if (!bodiless && reply_.framing_ == Reply::Framing::length && !reply_.headers_.has("Content-Length"))
-        text += "Content-Length: " + std::to_string(reply_.body_.size()) + "\r\n";
+        text += "Content-Length: " + std::to_string(reply_.body_->size()) + "\r\n";
     if (reply_.closing_ || reply_.framing_ == Reply::Framing::until_close) text += "Connection: close\r\n";
     return text + "\r\n";
 }
@@ -144,9 +144,9 @@ bool Answer::has_body() const {
 
 /// A chunk that is not `whole` announces the rest of the body and stops before it.
 std::string Answer::framed(std::size_t from, std::size_t to, bool whole) const {
-    std::string bytes = reply_.body_.substr(from, to - from);
+    std::string bytes = reply_.body_->substr(from, to - from);
     if (reply_.framing_ != Reply::Framing::chunked) return bytes;
-    if (!whole) return hexadecimal(reply_.body_.size() - from) + "\r\n" + bytes;
+    if (!whole) return hexadecimal(reply_.body_->size() - from) + "\r\n" + bytes;
     return hexadecimal(bytes.size()) + "\r\n" + bytes + "\r\n";
 }
 

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -49,7 +50,7 @@ class Reply {
     static Reply status(int code, std::string body = "") {
         Reply reply;
         reply.code_ = code;
-        reply.body_ = std::move(body);
+        reply.body(std::move(body));
         return reply;
     }
     /// 200 with a body of that many bytes.
@@ -80,7 +81,7 @@ class Reply {
         headers_.add(std::move(name), std::move(value));
         return *this;
     }
-    Reply& body(std::string text) { return body_ = std::move(text), *this; }
+    Reply& body(std::string text) { return body_ = std::make_shared<const std::string>(std::move(text)), *this; }
     /// Chunked instead of Content-Length.
     Reply& in_chunks() { return framing_ = Framing::chunked, *this; }
     /// Neither: the end of the connection is the end of the body.
@@ -116,7 +117,8 @@ class Reply {
 
     int code_ = 200;
     Headers headers_;
-    std::string body_;
+    // Shared, or a backend that copies a long one for each request would be slow to its first byte.
+    std::shared_ptr<const std::string> body_ = std::make_shared<const std::string>();
     Framing framing_ = Framing::length;
     std::optional<int> interim_;
     std::optional<std::string> raw_;
