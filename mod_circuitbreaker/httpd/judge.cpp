@@ -158,7 +158,7 @@ Outcome other_outcome(const Call& call, const request_rec* r, int rv) noexcept {
 /// 0 if these bytes begin no status line.
 int status_in(const char* line, apr_size_t length) noexcept {
     constexpr apr_size_t kLength = sizeof "HTTP/1.1 200" - 1;
-    if (length < kLength || memcmp(line, "HTTP/1.", 7) != 0 || line[8] != ' ') return 0;
+    if (length < kLength || memcmp(line, "HTTP/1.", 7) != 0 || apr_isdigit(line[7]) == 0 || line[8] != ' ') return 0;
     int status = 0;
     for (const char* digit = line + 9; digit < line + kLength; ++digit)
         status = apr_isdigit(*digit) != 0 ? status * 10 + (*digit - '0') : 0;
@@ -168,7 +168,6 @@ int status_in(const char* line, apr_size_t length) noexcept {
 }  // namespace
 
 int note_bytes(Call& call, apr_bucket_brigade* bb, core::Millis now) noexcept {
-    if (call.has_bytes && call.interim == Interim::none) return 0;
     char line[12];
     apr_size_t length = sizeof line;
     if (apr_brigade_flatten(bb, line, &length) != APR_SUCCESS) length = 0;
@@ -204,7 +203,7 @@ bool may_tunnel(const Call& call, const request_rec* r) noexcept {
 Outcome outcome_of(const Call& call, const request_rec* r, int rv) noexcept {
     if (call.is_cut && call.has_headers) return core::status_outcome(call.status);  // we stopped it
     // ProxyErrorOverride: the backend's own status comes back as the result, its body was thrown away.
-    if (has_note(r, "proxy-error-override") && rv >= 100) return core::status_outcome(rv);
+    if (rv >= 100 && has_note(r, "proxy-error-override")) return core::status_outcome(rv);
     if (!call.is_http && !call.has_headers && rv >= 100 && rv == call.line_status)
         return core::status_outcome(rv);  // uwsgi's way
     return call.is_http || call.is_sent ? http_outcome(call, r, rv) : other_outcome(call, r, rv);

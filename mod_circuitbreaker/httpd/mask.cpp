@@ -40,11 +40,13 @@ Mask::Mask(RequestState& state) noexcept
         for (int t = 0; t < state.tried_count; ++t)
             is_tried = is_tried || state.tried[t] == worker;
         if (is_tried) {
+            has_breakers_ = true;  // or we should not have tried it
             hide_at(i, shm::Refusal::none);
             continue;
         }
         Breaker* const breaker = runtime.registry->find(*worker);
         if (breaker == nullptr) continue;
+        has_breakers_ = true;
         const shm::Refusal refusal = refusal_of(state, *breaker, *breaker->slot.load(std::memory_order_acquire));
         if (refusal != shm::Refusal::none) hide_at(i, refusal);
     }

@@ -20,6 +20,8 @@ class Mask {
 
     void hide(const proxy_worker& worker, shm::Refusal refusal) noexcept;
     [[nodiscard]] bool is_empty() const noexcept { return hidden_ == nullptr; }
+    /// Is there a breaker among the members?
+    [[nodiscard]] bool has_breakers() const noexcept { return has_breakers_; }
     /// No member is left that mod_proxy could use, and at least one only because of us.
     [[nodiscard]] bool hides_all_usable() const noexcept;
     /// Makes `view`, a copy of the balancer, show the hidden members as stopped.
@@ -41,6 +43,7 @@ class Mask {
     const proxy_balancer_shared* balancer_;
     proxy_worker** workers_;
     int count_;
+    bool has_breakers_ = false;
     Hidden* hidden_ = nullptr;  // [count_], once something is hidden
 };
 

@@ -13,7 +13,7 @@ namespace {
 
 /// Takes the permit for a call to `worker`. Refusal::none if it may be made (with or without a breaker).
 shm::Refusal take_permit(RequestState& state, proxy_worker& worker) noexcept {
-    state.call = Call{};
+    state.call.breaker = nullptr;  // of the call before, if there was one
     unmark_request(state);
     Breaker* const breaker = runtime.registry->find(worker);
     if (breaker == nullptr) return shm::Refusal::none;
@@ -110,14 +110,6 @@ int admit_plain_worker(RequestState& state, proxy_worker** worker, proxy_balance
     return refuse_member(state.r, *breaker, slot, refusal);
 }
 
-bool has_breaker(const proxy_balancer& balancer) noexcept {
-    for (int i = 0; i < balancer.workers->nelts; ++i) {
-        const proxy_worker* const worker = workers_of(balancer)[i];
-        if (worker != nullptr && runtime.registry->find(*worker) != nullptr) return true;
-    }
-    return false;
-}
-
 extern "C" int on_pre_request(proxy_worker** worker, proxy_balancer** balancer, request_rec* r, proxy_server_conf* conf,
                               char** url) noexcept {
     if (runtime.registry == nullptr || r->proxyreq != PROXYREQ_REVERSE) return DECLINED;
@@ -136,10 +128,10 @@ extern "C" int on_pre_request(proxy_worker** worker, proxy_balancer** balancer, 
         return admit_plain_worker(state, worker, balancer, url);
     }
     sync_members(*chosen, r->server, conf);
-    if (!has_breaker(*chosen)) return DECLINED;
     state.balancer = chosen;
     state.balancer_url = *url;
     Mask mask(state);
+    if (!mask.has_breakers()) return DECLINED;
     return choose(state, mask, worker, balancer, url);
 }
 

@@ -14,6 +14,7 @@ void for_each_rule(const RequestState& state, Visit visit) noexcept {
     const Breaker& breaker = *state.call.breaker;
     const DirConfig* const dir = dir_config(state.r->per_dir_config);
     const bool is_probe = state.call.is_probe();
+    if (dir == nullptr && breaker.rules.count == 0 && !is_probe) return;  // the usual case
     const RuleList lists[] = {
         is_probe && dir != nullptr ? dir->request.probe_rules : RuleList{},
         is_probe ? breaker.probe_rules : RuleList{},

@@ -43,27 +43,27 @@ bool has_data(const apr_bucket_brigade* bb) noexcept {
     return false;
 }
 
-extern "C" apr_status_t on_backend_bytes(ap_filter_t* f, apr_bucket_brigade* bb, ap_input_mode_t mode,
-                                         apr_read_type_e block, apr_off_t readbytes) noexcept {
-    auto& state = *static_cast<RequestState*>(f->ctx);
-    Call& call = state.call;
-    ap_filter_t* const next = f->next;
-    if (call.is_answering || call.is_finished) {
-        ap_remove_input_filter(f);
-        return ap_get_brigade(next, bb, mode, block, readbytes);
+/// Remembers how it ended.
+apr_status_t read_on(Call& call, ap_filter_t* next, apr_bucket_brigade* bb, ap_input_mode_t mode, apr_read_type_e block,
+                     apr_off_t readbytes) noexcept {
+    const apr_status_t rv = ap_get_brigade(next, bb, mode, block, readbytes);
+    if (rv == APR_SUCCESS) {
+        if (block == APR_BLOCK_READ && !has_data(bb)) call.read_status = APR_EOF;
+    } else if (!APR_STATUS_IS_EAGAIN(rv)) {
+        call.read_status = rv;
     }
+    return rv;
+}
+
+/// Out of the way of the lines that follow.
+[[gnu::noinline]] apr_status_t read_first_line(RequestState& state, const ap_filter_t* f, apr_bucket_brigade* bb,
+                                               ap_input_mode_t mode, apr_read_type_e block,
+                                               apr_off_t readbytes) noexcept {
+    Call& call = state.call;
     // After a `100 Continue` the body was sent.
     if (call.interim == Interim::read) note_sent(call, f->c);
-    const apr_status_t rv = ap_get_brigade(next, bb, mode, block, readbytes);
-    if (rv != APR_SUCCESS) {
-        if (!APR_STATUS_IS_EAGAIN(rv)) call.read_status = rv;
-        return rv;
-    }
-    if (!has_data(bb)) {
-        if (block == APR_BLOCK_READ) call.read_status = APR_EOF;
-        return rv;
-    }
-    if (call.has_bytes && call.interim == Interim::none) return rv;  // the rest of the head
+    const apr_status_t rv = read_on(call, f->next, bb, mode, block, readbytes);
+    if (rv != APR_SUCCESS || !has_data(bb)) return rv;
     restore_timeout(call);
     call.has_interim = call.has_interim || call.is_tunnel;  // they go to the client past every filter of the request
     const int status = note_bytes(call, bb, now());
@@ -77,15 +77,35 @@ extern "C" apr_status_t on_backend_bytes(ap_filter_t* f, apr_bucket_brigade* bb,
     return rv;
 }
 
+/// Called for each line of the head.
+extern "C" apr_status_t on_backend_bytes(ap_filter_t* f, apr_bucket_brigade* bb, ap_input_mode_t mode,
+                                         apr_read_type_e block, apr_off_t readbytes) noexcept {
+    auto& state = *static_cast<RequestState*>(f->ctx);
+    Call& call = state.call;
+    if (call.is_answering || call.is_finished) {
+        ap_filter_t* const next = f->next;
+        ap_remove_input_filter(f);
+        return ap_get_brigade(next, bb, mode, block, readbytes);
+    }
+    if (!call.has_bytes || call.interim != Interim::none) {
+        return read_first_line(state, f, bb, mode, block, readbytes);
+    }
+    return read_on(call, f->next, bb, mode, block, readbytes);
+}
+
 // --- what goes to the client ---
 
 void note_headers(RequestState& state) noexcept {
     Call& call = state.call;
-    const char* const from_backend = apr_table_get(state.r->notes, "proxy-status");
-    if (call.is_http && from_backend == nullptr) return;  // no status line: garbage, or HTTP/0.9
-    if (call.told == core::Outcome::protocol) return;     // FCGI passes a page of its own in place of a bad header
+    int status = call.is_http ? call.line_status : state.r->status;
+    if (call.is_http && status == 0) {  // not written as is usual; or no status line: garbage, or HTTP/0.9
+        const char* const from_backend = apr_table_get(state.r->notes, "proxy-status");
+        if (from_backend == nullptr) return;
+        status = atoi(from_backend);
+    }
+    if (call.told == core::Outcome::protocol) return;  // FCGI passes a page of its own in place of a bad header
     call.has_headers = true;
-    call.status = !call.is_http ? state.r->status : call.line_status != 0 ? call.line_status : atoi(from_backend);
+    call.status = status;
     call.headers_at = now();
     if (!call.is_http && !state.r->header_only && call.status != HTTP_NOT_MODIFIED) {
         const char* const length = apr_table_get(state.r->headers_out, "Content-Length");
