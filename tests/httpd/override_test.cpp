@@ -13,7 +13,7 @@ TEST_P(Override, OfErrorPagesLeavesEveryVerdictAsItIs) {
         Backend app("app");
         Httpd httpd(site(counting_policy + std::string(is_on ? "ProxyErrorOverride On\n" : "") +
                              "ErrorDocument 404 /own.html\nErrorDocument 503 /own.html\n",
-                         plain_worker(app, "timeout=1 disablereuse=on")));
+                         plain_worker(app, "timeout=2 disablereuse=on")));
         httpd.put_document("own.html", "a page of httpd's");
         httpd.start();
         const auto judge = [&](const std::string& name, const Reply& reply, const std::string& method) {

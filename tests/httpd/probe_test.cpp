@@ -7,7 +7,8 @@ namespace {
 /// Opens the breaker by exactly its three failures.
 void trip(const Httpd& httpd, Backend& app) {
     app.answer(Reply::status(502));
-    EXPECT_EQ(answerers(4, httpd.url("/app/trip")), "app app app httpd");
+    EXPECT_EQ(answerers(3, httpd.url("/app/trip")), "app app app");
+    EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "open");
     app.answer_as_usual();
     app.forget();
 }
@@ -60,6 +61,7 @@ TEST_P(Probe, FiftyClientsOfABalancerGetTheHealthyMemberButForThoseInTheRound) {
     ill.refuse();
     EXPECT_EQ(answerers(8, httpd.url("/app/x")), "good good good good good good good good");
     ASSERT_EQ(BreakerPage(httpd).member(ill).at("State"), "open");
+    const std::uint64_t probes_in_vain = BreakerPage(httpd).member(ill).number("Probes");  // on a slow machine
     ill.hold();
     ill.accept_again();
     BackgroundLoad clients(httpd.url("/app/x"), {.threads = 50, .keep_connections = false});
@@ -71,7 +73,7 @@ TEST_P(Probe, FiftyClientsOfABalancerGetTheHealthyMemberButForThoseInTheRound) {
     ASSERT_TRUE(ill.wait_for_requests(50));
     const LoadResult result = clients.finish();
     EXPECT_TRUE(result.all(200)) << result.describe() << httpd.describe();
-    EXPECT_EQ(BreakerPage(httpd).member(ill).number("Probes"), 2U);
+    EXPECT_EQ(BreakerPage(httpd).member(ill).number("Probes"), probes_in_vain + 2);
     EXPECT_TRUE(wait_for_no_permits(httpd, ill));
     EXPECT_TRUE(wait_for_no_permits(httpd, good));
 }
@@ -119,7 +121,8 @@ TEST_P(Probe, FailuresAreToleratedAsOftenAsConfiguredAndReplaced) {
 
 TEST_P(Probe, OneFailureTooManyOpensAgainOneLevelUp) {
     Backend app("app");
-    Httpd httpd(site(probes("4 concurrent=1 tolerate=2"), plain_worker(app)));
+    Httpd httpd(site(probes("4 concurrent=1 tolerate=2") + "CircuitBreakerOpenTime 500ms max=1h factor=100 jitter=0\n",
+                     plain_worker(app)));
     httpd.start();
     trip(httpd, app);
     for (const int status : {200, 502, 200, 504, 503})

@@ -43,13 +43,9 @@ TEST_P(Ramp, APlainWorkerGetsJustItsShareAndTheRestIsRefused) {
 
 TEST_P(Ramp, GrowsUntilItIsOverAndAFailureInItIsAReopening) {
     Backend app("app");
-    Httpd httpd(site(ramp("400ms from=0"), plain_worker(app)));
+    Httpd httpd(site(ramp("24h from=50"), plain_worker(app)));
     httpd.start();
-    app.answer(Reply::status(502));
-    (void)statuses(3, httpd.url("/app/x"));
-    app.answer_as_usual();
-    ASSERT_TRUE(wait_for_end_of_open_time(httpd, app));
-    EXPECT_EQ(statuses(1, httpd.url("/app/x")), "200");
+    recover(httpd, app);
     app.answer(Reply::status(502));
     ASSERT_TRUE(wait_until(
         [&] {
@@ -58,6 +54,8 @@ TEST_P(Ramp, GrowsUntilItIsOverAndAFailureInItIsAReopening) {
         },
         patience, "three of the first requests to fail"));
     EXPECT_EQ(BreakerPage(httpd).member(app).number("Level"), 1U);
+    httpd.set_config(site(ramp("400ms from=0"), plain_worker(app)).config);
+    ASSERT_TRUE(httpd.restart());
     app.answer_as_usual();
     ASSERT_TRUE(wait_for_end_of_open_time(httpd, app));
     EXPECT_EQ(statuses(1, httpd.url("/app/x")), "200");
@@ -78,16 +76,19 @@ TEST_P(Ramp, GivesEachHundredRequestsMoreThanTheHundredBefore) {
     options.children = 4;
     Httpd httpd(options);
     httpd.start();
-    recover(httpd, app);
-    unsigned before = 0;
     bool has_begun_small = false;
-    while (BreakerPage(httpd).member(app).at("State") == "recovering") {
-        const unsigned now =
-            load(httpd.url("/app/x"), {.threads = 4, .requests_per_thread = 25, .keep_connections = false})
-                .with_status(200);
-        EXPECT_GE(now + 3, before) << "evenly spread: three more or less in any hundred";
-        before = now;
-        has_begun_small = has_begun_small || now < 90;
+    // Once more on a machine that stood still at its beginning.
+    for (int attempt = 0; attempt < 3 && !has_begun_small; ++attempt) {
+        recover(httpd, app);
+        unsigned before = 0;
+        while (BreakerPage(httpd).member(app).at("State") == "recovering") {
+            const unsigned now =
+                load(httpd.url("/app/x"), {.threads = 4, .requests_per_thread = 25, .keep_connections = false})
+                    .with_status(200);
+            EXPECT_GE(now + 3, before) << "evenly spread: three more or less in any hundred";
+            before = now;
+            has_begun_small = has_begun_small || now < 90;
+        }
     }
     EXPECT_TRUE(has_begun_small) << "or this test proves nothing";
     EXPECT_EQ(statuses(3, httpd.url("/app/x")), "200 200 200");
@@ -189,6 +190,7 @@ TEST_P(RampUnder, ARecoveredMemberIsOfferedItsShareAndGetsNoMoreThoughItLooksIdl
     const LoadResult result =
         load(httpd.url("/app/x"), {.threads = 8, .requests_per_thread = 125, .keep_connections = false});
     EXPECT_TRUE(result.all(200)) << result.describe() << httpd.describe();
+    EXPECT_EQ(result.total(), 1000U);
     EXPECT_NEAR(1000 - static_cast<double>(refused(httpd) - before), 300, 20) << "offered, of a thousand";
     EXPECT_LE(back_.requests(), 320U);
     EXPECT_GE(back_.requests(), 50U) << "nor is it forgotten";

@@ -136,7 +136,7 @@ TEST_P(Recovery, OfAMemberThatOpensAndComesBackAllTheTimeCostsNoHealthyRequest) 
                transitions(httpd, "recovering", "open");
     };
     BackgroundLoad fine(httpd.url("/app/fine"), {.threads = 4, .keep_connections = false});
-    EXPECT_TRUE(wait_until([&] { return openings() >= 6; }, patience, "the member to open again and again"));
+    EXPECT_TRUE(wait_until([&] { return openings() >= 6; }, 3 * patience, "the member to open again and again"));
     EXPECT_TRUE(fine.wait_for_answers(200));
     const LoadResult result = fine.finish();
     (void)bad.finish();

@@ -61,14 +61,17 @@ TEST_P(Refusal, HasNoRetryAfterWhereTheLocationSaysSo) {
 
 TEST_P(Refusal, AndEveryCallStandInTheEnvironmentForTheAccessLog) {
     Backend app("app");
-    HttpdOptions options = site(quick_policy, plain_worker(app));
+    Backend out("out");
+    HttpdOptions options = site(quick_policy, plain_worker(app) + "ProxyPass /out " + out.member() + "\n<Proxy \"" +
+                                                  out.member() + "\">\n" + long_open + "</Proxy>\n");
     options.config += "CustomLog access.log \"own path=%U%q member=%{CIRCUIT_BREAKER_MEMBER}e\"\n";
     Httpd httpd(options);
     httpd.start();
     EXPECT_EQ(get(httpd.url("/app/well")).status, 200);
+    out.answer(Reply::status(502));
+    EXPECT_EQ(statuses(5, httpd.url("/out/x")), "502 502 502 503 503");
     app.answer(Reply::status(502));
     (void)statuses(3, httpd.url("/app/ill"));
-    (void)statuses(2, httpd.url("/app/refused"));
     ASSERT_TRUE(wait_for_end_of_open_time(httpd, app));
     (void)statuses(1, httpd.url("/app/ill-probe"));
     app.answer_as_usual();
@@ -84,11 +87,11 @@ TEST_P(Refusal, AndEveryCallStandInTheEnvironmentForTheAccessLog) {
     };
     logged("/app/well", " state=closed verdict=success probe=- rejected=- ");
     logged("/app/ill", " state=closed verdict=failure:502 probe=- rejected=- ");
-    logged("/app/refused", " verdict=- probe=- rejected=open ");
+    EXPECT_TRUE(httpd.wait_for_access_line(" verdict=- probe=- rejected=open ", 2));
     logged("/app/ill-probe", " state=half-open verdict=failure:502 probe=1 rejected=- ");
     logged("/app/well-probe", " state=half-open verdict=success probe=1 rejected=- ");
-    EXPECT_EQ(httpd.access_lines_with("own path=/app/well member=" + app.member()).size(), 1U);
-    EXPECT_EQ(httpd.access_lines_with("own path=/app/ill member=" + app.member()).size(), 3U);
+    EXPECT_TRUE(httpd.wait_for_access_line("own path=/app/well member=" + app.member(), 1));
+    EXPECT_TRUE(httpd.wait_for_access_line("own path=/app/ill member=" + app.member(), 3));
 }
 
 TEST_P(Refusal, OfAFailedOverRequestIsNoneAndTheLogNamesTheMemberThatAnswered) {
@@ -115,18 +118,20 @@ TEST_P(Refusal, IsOnlyCountedInObserveAndTheStatesGoOn) {
     BreakerBlock block = BreakerPage(httpd).member(app);
     EXPECT_EQ(block.at("State"), "open");
     EXPECT_EQ(block.at("Mode"), "Observe");
-    EXPECT_EQ(block.number("Would-refuse"), 7U);
+    std::uint64_t probes_in_vain = block.number("Probes");  // on a slow machine
+    EXPECT_EQ(block.number("Would-refuse"), 7U - probes_in_vain);
     EXPECT_EQ(block.number("Refused"), 0U);
     EXPECT_EQ(block.number("Calls"), 10U);
     EXPECT_FALSE(get(httpd.url("/app/x")).headers.has("Retry-After"));
     EXPECT_TRUE(httpd.wait_for_access_line("status=502 method=GET path=/app/x", 11));
+    probes_in_vain = BreakerPage(httpd).member(app).number("Probes");
     EXPECT_EQ(httpd.access_lines_with("rejected=-").size(), httpd.access_lines_with("rejected=").size());
 
     app.answer_as_usual();
     ASSERT_TRUE(wait_for_end_of_open_time(httpd, app));
     EXPECT_EQ(statuses(3, httpd.url("/app/x")), "200 200 200");
     EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "closed");
-    EXPECT_EQ(transition_lines(httpd).size(), 3U) << httpd.describe();
+    EXPECT_EQ(transition_lines(httpd).size(), 3U + 2 * probes_in_vain) << httpd.describe();
     EXPECT_TRUE(wait_for_no_permits(httpd, app));
 }
 

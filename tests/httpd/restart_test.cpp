@@ -219,7 +219,8 @@ TEST_P(Restart, KeepsAnOldChildWithAWindowOfAnotherShapeOutOfTheNewOne) {
     EXPECT_TRUE(wait_until(
         [&] {
             const std::string page = get(httpd.url("/scoreboard?auto")).body;
-            return page.find('R', page.find("Scoreboard: ") + 12) != std::string::npos;
+            const std::size_t begin = page.find("Scoreboard: ") + 12;
+            return page.substr(begin, page.find('\n', begin) - begin).find('R') != std::string::npos;
         },
         patience, "a child to read the request"));
     const std::vector<pid_t> old = httpd.children();

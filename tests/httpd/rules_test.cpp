@@ -77,7 +77,7 @@ TEST_P(Rules, OfAllSectionsApplyFromTheInnermostAndTheFirstThatMatchesWins) {
 
 TEST_P(Rules, OnClassesAndStatusesAreAlternativesAndAreNamedAsTheReason) {
     Httpd httpd(site(std::string(counting_policy) + "CircuitBreakerVerdict tolerate timeout reset 403\n",
-                     plain_worker(app_, "timeout=1 disablereuse=on")));
+                     plain_worker(app_, "timeout=2 disablereuse=on")));
     httpd.start();
     app_.answer(Reply::reset());
     EXPECT_EQ(verdict_of(httpd, "/app/x"), "tolerate:reset");

@@ -82,7 +82,10 @@ TEST(RunbookPrograms, ASnapshotHasTheEventAndTheEndOfTheLogs) {
         std::filesystem::create_directories(runbook.path("snapshots") / old);
     httpd.start();
     EXPECT_EQ(statuses(9, httpd.url("/app/before")), "200 200 200 200 200 200 200 200 200");
-    trip(httpd, app, "/app/x");
+    app.answer(Reply::status(502));
+    EXPECT_EQ(statuses(2, httpd.url("/app/x")), "502 502");
+    ASSERT_TRUE(httpd.wait_for_access_line("path=/app/x ", 2)) << "before the snapshot is made";
+    EXPECT_EQ(statuses(1, httpd.url("/app/x")), "502");
     ASSERT_TRUE(runbook.wait_for_lines("told", 1)) << httpd.describe();
     std::vector<std::filesystem::path> snapshots;
     for (const auto& entry : std::filesystem::directory_iterator(runbook.path("snapshots")))

@@ -349,9 +349,9 @@ TEST_F(RunnerAlone, SaysThatAFolderCannotBeReadButNeedsNotAllOfThem) {
 
 TEST_F(RunnerAlone, EndsThoughAProgramWouldNot) {
     runbook_.program("on-open.d/10", "trap '' TERM; echo $$ > $T/pid; while :; do sleep 0.1; done");
-    const CommandResult result = run(event("m"), "-t 1");
+    const CommandResult result = run(event("m"), "-t 2");
     EXPECT_EQ(result.exit_status, 0) << "killed within its limit";
-    EXPECT_NE(result.output.find("killed after 1 s"), std::string::npos) << result.output;
+    EXPECT_NE(result.output.find("killed after 2 s"), std::string::npos) << result.output;
     EXPECT_FALSE(process_info(std::stoi(runbook_.text("pid"))));
 }
 

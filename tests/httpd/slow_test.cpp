@@ -51,13 +51,18 @@ class Slow : public TrafficTest {
 INSTANTIATE_TEST_SUITE_P(Mpms, Slow, each_mpm, mpm_name);
 
 TEST_P(Slow, IsAMemberByItsFirstByteHoweverItFramesItsAnswerAndWhateverItsStatus) {
+    const std::string not_slow = "closed Calls=1 Slow=0";
     for (Reply reply : {Reply::ok(), Reply::ok().in_chunks(), Reply::ok().until_close(), Reply::status(204),
                         Reply::status(404), Reply::status(502), Reply::of_size(3'000'000), Reply::reset()}) {
         Backend app("app");
         Httpd httpd(site(slow_policy, plain_worker(app, "disablereuse=on")));  // or the reset is the keep-alive race
-        httpd.start();
-        EXPECT_GT(get(httpd.url("/app/x")).status, 0);
-        ASSERT_EQ(summary(httpd, app), "closed Calls=1 Slow=0") << "the machine is too slow for this test";
+        // Once more on a machine that stood still just then.
+        for (int attempt = 0; attempt < 3 && !(httpd.running() && summary(httpd, app) == not_slow); ++attempt) {
+            if (httpd.running()) httpd.stop();
+            httpd.start();
+            EXPECT_GT(get(httpd.url("/app/x")).status, 0);
+        }
+        ASSERT_EQ(summary(httpd, app), not_slow) << "the machine is too slow for this test";
         app.answer(reply.after(too_slow));
         EXPECT_GT(get(httpd.url("/app/x")).status, 0);
         EXPECT_TRUE(wait_for_summary(httpd, app, "open Calls=2 Slow=1"));

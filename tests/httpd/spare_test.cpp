@@ -31,7 +31,7 @@ class Spare : public testing::TestWithParam<Setting> {
     [[nodiscard]] HttpdOptions options(const std::string& ramp_up) {
         return site(
             GetParam().mpm,
-            std::string(quick_policy) + "CircuitBreakerOpenTime 1s jitter=0\nCircuitBreakerRampUp " + ramp_up + "\n",
+            std::string(quick_policy) + "CircuitBreakerOpenTime 2s jitter=0\nCircuitBreakerRampUp " + ramp_up + "\n",
             balancer_of(member_line(first_, GetParam().kind.first) + member_line(second_, GetParam().kind.second)));
     }
 

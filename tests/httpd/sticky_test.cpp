@@ -121,7 +121,7 @@ TEST_P(Sticky, ASpareServesWhileAMemberIsOpenAndOnlyThen) {
     Backend a("a");
     Backend b("b");
     Backend spare("spare");
-    Httpd httpd(site(std::string(quick_policy) + "CircuitBreakerOpenTime 1s jitter=0\n",
+    Httpd httpd(site(std::string(quick_policy) + "CircuitBreakerOpenTime 2s jitter=0\n",
                      balancer_of(member_line(a, "route=a") + member_line(b, "route=b") +
                                  member_line(spare, "status=+R") + "    ProxySet stickysession=SID\n")));
     httpd.start();

@@ -25,7 +25,7 @@ class Table : public TrafficTest {
     [[nodiscard]] static std::string config(const std::string& proxied) { return policy() + status_location + proxied; }
 
     static bool wait_for_members(const Httpd& httpd, std::size_t count) {
-        return wait_until([&] { return BreakerPage(httpd).members().size() == count; }, 3s,
+        return wait_until([&] { return BreakerPage(httpd).members().size() == count; }, patience,
                           std::to_string(count) + " members on the page");
     }
 

@@ -59,14 +59,14 @@ bool wait_for_counter(const Httpd& httpd, const Backend& backend, const std::str
                       key + " of " + backend.name() + " to be " + std::to_string(value));
 }
 
-bool wait_for_no_permits(const Httpd& httpd, const Backend& backend) {
+bool wait_for_no_permits(const Httpd& httpd, const std::string& member) {
     return wait_until(
         [&] {
-            const BreakerBlock block = BreakerPage(httpd).member(backend);
+            const BreakerBlock block = BreakerPage(httpd).member(member);
             return block.number("In-flight") == 0 && block.number("Leases") == 0 &&
                    block.number("Probes-in-flight") == 0;
         },
-        patience, "every permit of " + backend.name() + " to be given back");
+        patience, "every permit of " + member + " to be given back");
 }
 
 std::string seats_at(const Backend& backend) {
@@ -112,6 +112,10 @@ std::size_t children_that_served(const Httpd& httpd, const std::string& path) {
         pids.insert(line.substr(0, line.find(' ')));
     }
     return pids.size();
+}
+
+bool wait_for_several_children(const Httpd& httpd, const std::string& path) {
+    return wait_until([&] { return children_that_served(httpd, path) > 1; }, patience, "several children's lines");
 }
 
 HttpdOptions few_threads_each(HttpdOptions options, unsigned children) {

@@ -71,7 +71,10 @@ inline constexpr const char* counting_policy =
                                     std::uint64_t value);
 
 /// No call and no probe is under way, and no lease is taken: every permit has come back.
-[[nodiscard]] bool wait_for_no_permits(const Httpd& httpd, const Backend& backend);
+[[nodiscard]] bool wait_for_no_permits(const Httpd& httpd, const std::string& member);
+[[nodiscard]] inline bool wait_for_no_permits(const Httpd& httpd, const Backend& backend) {
+    return wait_for_no_permits(httpd, backend.member());
+}
 
 /// `/seat`, a worker without a breaker: where a ClientForEachChild finds its children.
 [[nodiscard]] std::string seats_at(const Backend& backend);
@@ -97,6 +100,9 @@ class ClientForEachChild {
 
 /// Different children that have served requests for that path, by the access log.
 [[nodiscard]] std::size_t children_that_served(const Httpd& httpd, const std::string& path);
+
+/// More than one has. (A client has its answer before the access log has its line.)
+[[nodiscard]] bool wait_for_several_children(const Httpd& httpd, const std::string& path);
 
 /// So many children, and so few threads that concurrent requests spread over them. (Not one: an mpm_event of one thread
 /// a child takes connections that then wait behind each other while other children are idle.)

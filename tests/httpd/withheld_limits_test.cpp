@@ -9,9 +9,9 @@ class WithheldLimits : public TrafficTest {
   protected:
     WithheldLimits() { bad_.answer(Reply::status(503, "no")); }
 
-    void start(const std::string& policy, const std::string& more = "") {
+    void start(const std::string& policy, const std::string& more = "", const std::string& of_bad = "") {
         httpd_ = std::make_unique<Httpd>(
-            site(policy, balancer_of(member_line(bad_, "loadfactor=100 timeout=1") + member_line(good_) + more) +
+            site(policy, balancer_of(member_line(bad_, "loadfactor=100 " + of_bad) + member_line(good_) + more) +
                              "<Location /app/none>\n    CircuitBreakerFailover Off\n</Location>\n"
                              "<Location /app/all>\n    CircuitBreakerFailover All budget=100\n</Location>\n"));
         httpd_->start();
@@ -90,7 +90,7 @@ TEST_P(WithheldLimits, NoMoreThanSoManyTriesAndOncePerMember) {
 
 TEST_P(WithheldLimits, NotLaterThanTheTimeout) {
     bad_.answer(Reply::hang());
-    start(std::string(counting_policy) + "CircuitBreakerFailover All budget=100\n");
+    start(std::string(counting_policy) + "CircuitBreakerFailover All budget=100\n", "", "timeout=2");
     EXPECT_EQ(ask().status, 502) << "the member's timeout= is over";
     EXPECT_EQ(good_.requests(), 0U);
     bad_.release();
@@ -98,7 +98,7 @@ TEST_P(WithheldLimits, NotLaterThanTheTimeout) {
     EXPECT_EQ(ask().backend(), "good");
     httpd_->stop();
     bad_.answer(Reply::hang());
-    start(std::string(counting_policy) + "CircuitBreakerFailover All budget=100 timeout=30s\n");
+    start(std::string(counting_policy) + "CircuitBreakerFailover All budget=100 timeout=30s\n", "", "timeout=1");
     EXPECT_EQ(ask().backend(), "good");
     bad_.release();
 }
@@ -212,7 +212,7 @@ TEST_P(WithheldOver, AnAnswerLeavesNothingBehindAndABodyIsReplayed) {
     WireBackend good("good", protocol.dialect());
     HttpdOptions options =
         wire_site(std::string(counting_policy) + "CircuitBreakerFailover All budget=100 timeout=20s\n",
-                  "<Proxy balancer://app>\n    BalancerMember \"" + bad.member() + "\" loadfactor=100 timeout=1 " +
+                  "<Proxy balancer://app>\n    BalancerMember \"" + bad.member() + "\" loadfactor=100 " +
                       protocol.parameters + "\n    BalancerMember \"" + good.member() + "\" " + protocol.parameters +
                       "\n</Proxy>\nProxyPass /app balancer://app\n"
                       "<Location /app/override>\n    ProxyErrorOverride On\n</Location>\n");

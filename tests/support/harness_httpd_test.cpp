@@ -84,7 +84,8 @@ TEST_P(EachMpm, BalancesOverTwoBackendsAndSurvivesOneThatRefuses) {
 
 TEST_P(EachMpm, ReportsWhatABrokenBackendDoes) {
     Backend app;
-    Httpd httpd(plain("ProxyPass / " + app.member() + "/ timeout=1 retry=0"));
+    Httpd httpd(
+        plain("ProxyPass /hang " + app.member() + "/hang timeout=1\nProxyPass / " + app.member() + "/ retry=0"));
     httpd.start();
     app.answer_path("/reset", Reply::reset());
     app.answer_path("/hang", Reply::hang());
@@ -166,14 +167,15 @@ TEST_P(EachMpm, StopsSoonAlthoughARequestHangs) {
     Backend app;
     app.answer(Reply::hang());
     std::future<Response> hung;
-    const auto start = std::chrono::steady_clock::now();
+    std::chrono::steady_clock::time_point begin;
     {
         Httpd httpd(plain("ProxyPass / " + app.member() + "/"));
         httpd.start();
         hung = get_later(httpd.url());
         EXPECT_TRUE(app.wait_for_concurrent(1));
+        begin = std::chrono::steady_clock::now();
     }
-    EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 8s) << "not httpd's own ten seconds";
     EXPECT_NE(hung.get().status, 200);
     EXPECT_TRUE(app.wait_until_quiet());
 }

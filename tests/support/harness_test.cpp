@@ -90,14 +90,19 @@ TEST(Process, ReportsExitStatusAndOutput) {
 }
 
 TEST(Process, IsKilledAtItsTimeoutWithWhatItStarted) {
-    const CommandResult result = run_command({.argv = {"sh", "-c", "sleep 1000 & echo $!; wait"}}, 100ms);
+    CommandResult result;
+    // Until there is time enough for it to say something.
+    for (milliseconds timeout = 100ms; result.output.empty() && timeout < patience; timeout *= 2)
+        result = run_command({.argv = {"sh", "-c", "sleep 1000 & echo $!; wait"}}, timeout);
     EXPECT_EQ(result.exit_status, 128 + SIGKILL);
+    ASSERT_NE(result.output, "");
     const auto grandchild = process_info(std::stoi(result.output));
     EXPECT_TRUE(!grandchild || grandchild->state == 'Z');
 }
 
 TEST(Process, ReportsWhoOutlivedIt) {
-    Process process({.argv = {"sh", "-c", "sleep 1000 & exit 0"}});
+    Process process(
+        {.argv = {"sh", "-c", "sleep 1000 & until grep -q sleep /proc/$!/comm; do sleep 0.01; done; exit 0"}});
     EXPECT_EQ(process.wait_for_exit(patience), 0);
     ASSERT_EQ(process.left_behind().size(), 1U);
     EXPECT_TRUE(process.left_behind()[0].starts_with("sleep (")) << process.left_behind()[0];
