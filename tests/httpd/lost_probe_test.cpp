@@ -206,8 +206,8 @@ TEST_P(LostProbe, WhoseClientLeavesInTheMiddleOfTheDownloadIsNeutral) {
 
 TEST_P(LostProbe, ThatStreamsForEverIsJudgedByItsHeadersWhenItHasSettled) {
     Backend app("app");
-    Httpd httpd(
-        site(std::string(quick_policy) + "CircuitBreakerSettle 300ms\n", plain_worker(app, "upgrade=websocket")));
+    Httpd httpd(site(std::string(quick_policy) + "CircuitBreakerSettle 300ms\n" + metrics_location,
+                     plain_worker(app, "upgrade=websocket")));
     httpd.start();
     trip(httpd, app);
     app.answer_path("/stream", Reply::of_size(1'000'000).in_chunks().dripping(50, 20ms));
@@ -215,8 +215,9 @@ TEST_P(LostProbe, ThatStreamsForEverIsJudgedByItsHeadersWhenItHasSettled) {
     RawClient client(httpd.port());
     ASSERT_TRUE(client.send("GET /app/stream HTTP/1.1\r\nHost: me\r\n\r\n"));
     EXPECT_NE(client.read_until("\r\n\r\n").find(" 200 "), std::string::npos);
-    EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "half-open") << "not before it has settled";
     EXPECT_TRUE(wait_for_state(httpd, app, "closed"));
+    EXPECT_GE(MetricsPage(httpd).value("state_seconds_total", app, {"state=\"half-open\""}), 0.3)
+        << "not before it has settled";
     EXPECT_TRUE(wait_for_no_permits(httpd, app));
     EXPECT_EQ(app.concurrent(), 1U) << "it goes on";
 

@@ -84,7 +84,9 @@ TEST_P(EachMpm, BalancesOverTwoBackendsAndSurvivesOneThatRefuses) {
 
 TEST_P(EachMpm, ReportsWhatABrokenBackendDoes) {
     Backend app;
-    Httpd httpd(plain("ProxyPass / " + app.member() + "/ timeout=1 retry=0"));
+    // Only a hang is to run into a timeout.
+    Httpd httpd(
+        plain("ProxyPass /hang " + app.member() + "/hang timeout=1\nProxyPass / " + app.member() + "/ retry=0"));
     httpd.start();
     app.answer_path("/reset", Reply::reset());
     app.answer_path("/hang", Reply::hang());
@@ -166,15 +168,15 @@ TEST_P(EachMpm, StopsSoonAlthoughARequestHangs) {
     Backend app;
     app.answer(Reply::hang());
     std::future<Response> hung;
-    const auto start = std::chrono::steady_clock::now();
     {
         Httpd httpd(plain("ProxyPass / " + app.member() + "/"));
         httpd.start();
         hung = get_later(httpd.url());
         EXPECT_TRUE(app.wait_for_concurrent(1));
     }
-    EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
-    EXPECT_NE(hung.get().status, 200);
+    const Response cut = hung.get();
+    EXPECT_NE(cut.status, 200);
+    EXPECT_NE(cut.code, CURLE_OPERATION_TIMEDOUT) << "the client's patience was at its end before httpd was";
     EXPECT_TRUE(app.wait_until_quiet());
 }
 
