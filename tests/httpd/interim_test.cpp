@@ -135,7 +135,7 @@ TEST_P(Interim, HintsAreNoFirstByte) {
     const std::string ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
     PiecewiseServer fast({hints + hints + ok});
     PiecewiseServer slow({hints, ok});
-    PiecewiseServer hinting({hints, hints, hints});
+    PiecewiseServer hinting({hints});
     Httpd httpd(site(touchy_policy, "ProxyPass /fast " + fast.member() + "\nProxyPass /slow " + slow.member() +
                                         "\nProxyPass /hinting " + hinting.member() + " timeout=1\n"));
     httpd.start();
