@@ -114,7 +114,8 @@ TEST_P(LostProbe, IsJudgedAtItsDeadlineByTheSameRuleWhoeverAppliesIt) {
         [&] {
             const BreakerPage page(httpd);  // one look at all: their deadline comes closer
             const std::string members[] = {asked.member(), unasked.member(), upload.member()};
-            return std::ranges::all_of(members, [&](const auto& each) { return page.member(each).at("State") == "half-open"; });
+            return std::ranges::all_of(members,
+                                       [&](const auto& each) { return page.member(each).at("State") == "half-open"; });
         },
         patience, "three probes under way"));
     EXPECT_EQ(statuses(1, httpd.url("/asked/x")), "503") << "the slot is taken";
