@@ -222,7 +222,8 @@ void hear(Call& call, const ap_errorlog_info& said) noexcept {
 
 core::Millis latency_of(const Call& call, core::Millis now) noexcept {
     const core::Millis from = call.is_sent ? call.sent_at : call.started;
-    const core::Millis to = call.has_bytes ? call.first_byte_at : call.has_headers ? call.headers_at : now;
+    const bool has_begun = call.has_bytes && call.interim == Interim::none;  // interim responses are no first byte
+    const core::Millis to = has_begun ? call.first_byte_at : call.has_headers ? call.headers_at : now;
     return to > from ? to - from : 0;
 }
 

@@ -21,12 +21,14 @@ INSTANTIATE_TEST_SUITE_P(Mpms, AccessLog, each_mpm, mpm_name);
 TEST_P(AccessLog, HasTheMemberItsStateTheVerdictAndTheReasonOfARefusal) {
     Backend app("app");
     Backend spare("spare");
+    Backend back("back");
     Httpd httpd(site(
-        quick_policy,
+        std::string(quick_policy) + long_open,
         shipped_log_format() + "CustomLog breakers.log circuitbreaker\nErrorDocument 503 /sorry\nProxyPass /sorry !\n" +
             "<Proxy balancer://spare>\n" + member_line(spare) +
             "</Proxy>\n<Location /app/spared>\n    CircuitBreakerFallback balancer://spare\n</Location>\n" +
-            balancer_of(member_line(app))));
+            "<Proxy \"" + back.member() + "\">\n    CircuitBreakerOpenTime 100ms jitter=0\n</Proxy>\nProxyPass /back " +
+            back.member() + "\n" + balancer_of(member_line(app))));
     httpd.put_document("sorry", "sorry");
     httpd.start();
     EXPECT_EQ(statuses(1, httpd.url("/app/well")), "200");
@@ -34,9 +36,10 @@ TEST_P(AccessLog, HasTheMemberItsStateTheVerdictAndTheReasonOfARefusal) {
     EXPECT_EQ(statuses(3, httpd.url("/app/bad")), "502 502 502");
     EXPECT_EQ(statuses(1, httpd.url("/app/refused")), "503");
     EXPECT_EQ(answerers(1, httpd.url("/app/spared")), "spare");
-    ASSERT_TRUE(wait_for_end_of_open_time(httpd, app));
-    app.answer_as_usual();
-    EXPECT_EQ(statuses(1, httpd.url("/app/probe")), "200");
+    back.answer_next(3, Reply::status(502));
+    EXPECT_EQ(statuses(3, httpd.url("/back/bad")), "502 502 502");
+    ASSERT_TRUE(wait_for_end_of_open_time(httpd, back));
+    EXPECT_EQ(statuses(1, httpd.url("/back/probe")), "200");
     EXPECT_EQ(statuses(1, httpd.url("/sorry")), "200");
 
     const auto fields = [&](const std::string& path) {
@@ -60,8 +63,8 @@ TEST_P(AccessLog, HasTheMemberItsStateTheVerdictAndTheReasonOfARefusal) {
     EXPECT_EQ(fields("/app/refused"), "member=- state=- verdict=- probe=- rejected=open fallback=-");
     EXPECT_EQ(fields("/app/spared"), "member=" + spare.member() +
                                          " state=closed verdict=success probe=- rejected=- fallback=balancer://spare");
-    EXPECT_EQ(fields("/app/probe"),
-              "member=" + app.member() + " state=half-open verdict=success probe=1 rejected=- fallback=-");
+    EXPECT_EQ(fields("/back/probe"),
+              "member=" + back.member() + " state=half-open verdict=success probe=1 rejected=- fallback=-");
     EXPECT_EQ(fields("/sorry"), none);
 }
 

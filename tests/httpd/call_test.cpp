@@ -84,7 +84,8 @@ TEST_P(Call, ThatRunsIntoTheKeepAliveRaceNeverTripsAMember) {
 
 TEST_P(Call, WhoseUploadRunsIntoTheKeepAliveRaceIsStaleTooButAResetOnAFreshConnection) {
     UploadServer app;
-    Httpd httpd(few_threads_each(site(counting_policy, "ProxyPass /app " + app.member() + "\n"), 1));
+    // One child for certain: another one would have no connection to keep.
+    Httpd httpd(one_child(site(counting_policy, "ProxyPass /app " + app.member() + "\n")));
     httpd.start();
     const auto number = [&](const std::string& key) { return BreakerPage(httpd).member(app.member()).number(key); };
     const std::string body(4'000'000, 'x');
@@ -155,26 +156,31 @@ TEST_P(Call, WhoseClientLeavesIsNeutralAndItsPermitBack) {
     expect_client("bad chunks");
 }
 
-TEST_P(Call, WhoseClientStallsItsUploadMakesNoMemberSlowAndNoneFail) {
+TEST_P(Call, WhoseClientStallsItsUploadMakesNoMemberSlow) {
     Backend app("app");
-    Httpd httpd(site(touchy_policy + "Timeout 1\nCircuitBreakerSlowCall 400ms rate=1\nCircuitBreakerMinimumCalls 1\n",
-                     plain_worker(app)));
+    Httpd httpd(
+        site(touchy_policy + "CircuitBreakerSlowCall 800ms rate=1\nCircuitBreakerMinimumCalls 1\n", plain_worker(app)));
     httpd.start();
     RawClient slow(httpd.port());
     ASSERT_TRUE(slow.send(upload_head("/app/x", 40'000) + std::string(20'000, 'x')));
     const auto since = std::chrono::steady_clock::now();
-    ASSERT_TRUE(wait_until([&] { return std::chrono::steady_clock::now() - since > 500ms; }, patience, "a stall"));
+    ASSERT_TRUE(wait_until([&] { return std::chrono::steady_clock::now() - since > 900ms; }, patience, "a stall"));
     ASSERT_TRUE(slow.send(std::string(20'000, 'x')));
     EXPECT_NE(slow.read_until("\r\n").find(" 200 "), std::string::npos);
-    BreakerBlock block = BreakerPage(httpd).member(app);
+    const BreakerBlock block = BreakerPage(httpd).member(app);
     EXPECT_EQ(block.number("Verdict-success"), 1U);
     EXPECT_EQ(block.number("Slow"), 0U);
+}
 
+TEST_P(Call, WhoseClientStallsItsUploadForTooLongMakesNoMemberFail) {
+    Backend app("app");
+    Httpd httpd(site(touchy_policy + "Timeout 1\n", plain_worker(app)));
+    httpd.start();
     RawClient stalling(httpd.port());
     ASSERT_TRUE(stalling.send(upload_head("/app/x", 40'000) + std::string(20'000, 'x')));
     EXPECT_NE(stalling.read_until("\r\n").find(" 408 "), std::string::npos) << "httpd's own patience is at its end";
     ASSERT_TRUE(wait_for_counter(httpd, app, "Outcome-client", 1));
-    block = BreakerPage(httpd).member(app);
+    const BreakerBlock block = BreakerPage(httpd).member(app);
     EXPECT_EQ(block.number("Slow"), 0U);
     EXPECT_EQ(block.at("State"), "closed");
 }
@@ -206,7 +212,7 @@ TEST_P(Call, ToAServerThatCannotBeReachedIsAConnectFailure) {
 
 TEST_P(Call, InObserveIsJudgedLikeAnyOther) {
     Backend app("app");
-    Httpd httpd(site(touchy_policy + "CircuitBreaker Observe\n", plain_worker(app, "timeout=1")));
+    Httpd httpd(site(touchy_policy + "CircuitBreaker Observe\n", plain_worker(app)));
     httpd.start();
     app.refuse();
     EXPECT_EQ(statuses(4, httpd.url("/app/x")), "503 503 503 503");

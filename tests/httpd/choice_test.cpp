@@ -20,53 +20,61 @@ TEST_P(Choice, TheBreakersTimesHoldWhateverModProxyIsToldAboutErrors) {
     struct Site {
         const char* of_member;
         const char* of_balancer;
-        Backend app{"app"};
+        Backend soon{"soon"};  // may be probed again in this test
+        Backend late{"late"};
         Backend other{"other"};
-        std::string url{};
     };
-    // All at once, as each has an open time to sit out.
     Site sites[4] = {{"retry=0", "forcerecovery=On"},
                      {"retry=600", "forcerecovery=Off failontimeout=On"},
                      {"status=+I", "failonstatus=502"},
                      {"retry=600 status=-I", "forcerecovery=On"}};
     std::string config;
-    for (unsigned i = 0; i < std::size(sites); ++i) {
-        Site& site = sites[i];
-        const std::string name = "app" + std::to_string(i);
-        config += "<Proxy \"" + site.other.member() +
-                  "\">\n    CircuitBreakerOpenTime 10min\n</Proxy>\n<Proxy balancer://" + name + ">\n" +
-                  member_line(site.app, site.of_member) + member_line(site.other, site.of_member) + "    ProxySet " +
-                  site.of_balancer + "\n</Proxy>\nProxyPass /" + name + " balancer://" + name + "\n";
-        site.url = "/" + name + "/x";
+    unsigned balancers = 0;
+    for (Site& site : sites) {
+        config +=
+            "<Proxy \"" + site.soon.member() + "\">\n    CircuitBreakerOpenTime 300ms factor=1 jitter=0\n</Proxy>\n";
+        for (const Backend* app : {&site.late, &site.soon}) {
+            const std::string name = "app" + std::to_string(balancers++);
+            config += "<Proxy balancer://" + name + ">\n" + member_line(*app, site.of_member) +
+                      member_line(site.other, site.of_member) + "    ProxySet " + site.of_balancer +
+                      "\n</Proxy>\nProxyPass /" + name + " balancer://" + name + "\n";
+        }
     }
-    Httpd httpd(site(std::string(quick_policy) + "CircuitBreakerOpenTime 2s jitter=0\n", config));
+    Httpd httpd(site(std::string(quick_policy) + long_open, config));
     httpd.start();
+    balancers = 0;
     for (Site& site : sites) {
-        site.url = httpd.url(site.url);
-        site.app.refuse();
-        EXPECT_EQ(answerers(8, site.url), "other other other other other other other other") << site.of_member;
-        EXPECT_EQ(BreakerPage(httpd).member(site.app).at("State"), "open") << site.of_member;
-        site.app.accept_again();
-        site.other.answer(Reply::status(502));
-        EXPECT_EQ(statuses(3, site.url), "502 502 502") << site.of_member;
-        EXPECT_EQ(answerers(20, site.url), refusals(20)) << site.of_member;
-        EXPECT_GT(BreakerPage(httpd).member(site.app).number("Next-probe-ms"), 0U)
-            << "the machine is too slow for this";
-        EXPECT_EQ(site.app.connections(), 0U) << "not before the open time is over: " << site.of_member;
-    }
-    for (Site& site : sites) {
-        ASSERT_TRUE(wait_for_end_of_open_time(httpd, site.app));
-        EXPECT_EQ(answerers(1, site.url), "app") << "and at once when it is: " << site.of_member;
-        EXPECT_EQ(BreakerPage(httpd).member(site.app).at("State"), "closed") << site.of_member;
+        SCOPED_TRACE(site.of_member);
+        const std::string of_late = httpd.url("/app" + std::to_string(balancers++) + "/x");
+        const std::string of_soon = httpd.url("/app" + std::to_string(balancers++) + "/x");
+        for (Backend* app : {&site.late, &site.soon}) {
+            app->refuse();
+            site.other.answer_as_usual();
+            const std::string& url = app == &site.late ? of_late : of_soon;
+            EXPECT_EQ(answerers(8, url), "other other other other other other other other");
+            EXPECT_EQ(BreakerPage(httpd).member(*app).at("State"), "open");
+            site.other.answer(Reply::status(502));
+            EXPECT_EQ(statuses(3, url), "502 502 502");
+        }
+        site.late.accept_again();
+        EXPECT_EQ(answerers(20, of_late), refusals(20));
+        EXPECT_EQ(site.late.connections(), 0U) << "not before the open time is over";
+
+        site.soon.accept_again();
+        ASSERT_TRUE(wait_for_end_of_open_time(httpd, site.soon));
+        EXPECT_EQ(answerers(1, of_soon), "soon") << "and at once when it is";
+        EXPECT_EQ(BreakerPage(httpd).member(site.soon).at("State"), "closed");
     }
 }
 
 TEST_P(Choice, WithAllMembersOpenARefusalComesAtOnceAndTheLogStaysQuiet) {
     Backend one("one");
     Backend two("two");
-    // With timeout= mod_proxy would let each request wait so long for a member.
-    Httpd httpd(site(std::string(quick_policy) + long_open,
-                     balancer_of(member_line(one) + member_line(two) + "    ProxySet timeout=300 forcerecovery=On\n")));
+    // With timeout= mod_proxy would let each request wait so long for a member. (With fewer processes httpd itself
+    // might say that they are all busy.)
+    Httpd httpd(
+        crowded(std::string(quick_policy) + long_open,
+                balancer_of(member_line(one) + member_line(two) + "    ProxySet timeout=300 forcerecovery=On\n")));
     httpd.start();
     one.answer(Reply::status(502));
     two.answer(Reply::status(502));
@@ -116,30 +124,34 @@ TEST_P(Choice, AMemberThatDrainsOrIsDisabledIsNoWayOutAndNoReasonToLog) {
 }
 
 TEST_P(Choice, PassingHealthChecksNeverCloseABreakerNorSkipItsRamp) {
-    Backend app("app");
-    HttpdOptions options =
-        site(std::string(quick_policy) + "CircuitBreakerOpenTime 2s jitter=0\nCircuitBreakerRampUp 24h from=1\n",
-             balancer_of(member_line(app, "hcmethod=TCP hcinterval=100ms hcpasses=1 hcfails=1")));
+    Backend open("open");
+    Backend back("back");
+    const std::string checked = "hcmethod=TCP hcinterval=100ms hcpasses=1 hcfails=1";
+    HttpdOptions options = site(std::string(quick_policy) + long_open + "CircuitBreakerRampUp 24h from=1\n<Proxy \"" +
+                                    back.member() + "\">\n    CircuitBreakerOpenTime 100ms jitter=0\n</Proxy>\n",
+                                balancer_of(member_line(open, checked)) + "<Proxy balancer://back>\n" +
+                                    member_line(back, checked) + "</Proxy>\nProxyPass /back balancer://back\n");
     options.add_modules = {"proxy_hcheck"};
     Httpd httpd(options);
     httpd.start();
-    app.answer(Reply::status(502));
+    open.answer(Reply::status(502));
     EXPECT_EQ(statuses(3, httpd.url("/app/x")), "502 502 502");
-    const auto wait_for_checks = [&] {
-        const unsigned before = app.connections();
-        return wait_until([&] { return app.connections() >= before + 4; }, patience, "health checks that pass");
+    const auto wait_for_checks = [](const Backend& of) {
+        const unsigned before = of.connections();
+        return wait_until([&] { return of.connections() >= before + 4; }, patience, "health checks that pass");
     };
-    ASSERT_TRUE(wait_for_checks());
-    EXPECT_GT(BreakerPage(httpd).member(app).number("Next-probe-ms"), 0U) << "the machine is too slow for this test";
+    ASSERT_TRUE(wait_for_checks(open));
     EXPECT_EQ(answerers(10, httpd.url("/app/x")), refusals(10));
-    EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "open");
-    EXPECT_EQ(app.requests(), 3U);
-    app.answer_as_usual();
-    ASSERT_TRUE(wait_for_end_of_open_time(httpd, app));
-    EXPECT_EQ(statuses(1, httpd.url("/app/x")), "200");
-    ASSERT_TRUE(wait_for_checks());
-    EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "recovering");
-    EXPECT_LE(app.requests(), 5U);
+    EXPECT_EQ(BreakerPage(httpd).member(open).at("State"), "open");
+    EXPECT_EQ(open.requests(), 3U);
+
+    back.answer_next(3, Reply::status(502));
+    EXPECT_EQ(statuses(3, httpd.url("/back/x")), "502 502 502");
+    ASSERT_TRUE(wait_for_end_of_open_time(httpd, back));
+    EXPECT_EQ(statuses(1, httpd.url("/back/x")), "200");
+    ASSERT_TRUE(wait_for_checks(back));
+    EXPECT_EQ(BreakerPage(httpd).member(back).at("State"), "recovering");
+    EXPECT_EQ(back.requests(), 4U);
 }
 
 TEST_P(Choice, AMemberThatFailsItsHealthChecksIsNoWayOutAndTheLogStaysQuiet) {
@@ -174,13 +186,20 @@ TEST_P(Choice, YesterdaysFailuresCountForNothing) {
              plain_worker(app)));
     httpd.start();
     app.answer(Reply::status(502));
-    EXPECT_EQ(statuses(4, httpd.url("/app/x")), "502 502 502 502");
-    ASSERT_EQ(BreakerPage(httpd).member(app).number("Window-failures"), 4U) << "the machine is too slow for this test";
-    ASSERT_TRUE(wait_until([&] { return BreakerPage(httpd).member(app).number("Window-calls") == 0; }, patience,
-                           "the night to pass"));
+    // On a busy machine it may take several days to have four failures on one.
+    ASSERT_TRUE(wait_until(
+        [&] {
+            for (const Response& failed : get_at_once(4, httpd.url("/app/x")))
+                EXPECT_EQ(failed.status, 502);
+            const bool are_many = BreakerPage(httpd).member(app).number("Window-failures") == 4;
+            EXPECT_TRUE(wait_until([&] { return BreakerPage(httpd).member(app).number("Window-calls") == 0; }, patience,
+                                   "the night to pass"));
+            return are_many;
+        },
+        patience, "four failures in a window"));
     EXPECT_EQ(statuses(1, httpd.url("/app/x")), "502");
     EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "closed");
-    EXPECT_EQ(BreakerPage(httpd).member(app).number("Window-failures"), 1U);
+    EXPECT_LE(BreakerPage(httpd).member(app).number("Window-failures"), 1U);
 }
 
 TEST_P(Choice, MaxOpenKeepsEnoughMembersAndSaysSoOnce) {

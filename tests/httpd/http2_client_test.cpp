@@ -170,14 +170,18 @@ TEST_P(Http2, AFailedCallIsMadeAgainForItsStreamAlone) {
     }
     for (const Stream* stream : fine)
         EXPECT_EQ(stream->status(), 200);
-    EXPECT_GE(BreakerPage(httpd).member(bad).number("Failovers"), 9U) << "mod_proxy gives the other one a hundredth";
+    EXPECT_GE(BreakerPage(httpd).member(bad).number("Failovers"), 5U)
+        << "mod_proxy gives the other one a hundredth, or a little more as they come at once";
     EXPECT_TRUE(wait_for_no_permits(httpd, bad));
     EXPECT_TRUE(wait_for_no_permits(httpd, good));
 }
 
 TEST_P(Http2, HasTheSameVerdictsStreamByStream) {
     Backend app("app");
-    Httpd httpd(site(counting_policy, plain_worker(app, "timeout=1 disablereuse=on")));
+    // Only the hang is to run into a timeout.
+    const std::string hanging = app.member() + "/hang";
+    Httpd httpd(site(counting_policy,
+                     "ProxyPass /app/hang " + hanging + " timeout=1\n" + plain_worker(app, "disablereuse=on")));
     httpd.start();
     app.answer_path("/ok", Reply::of_size(300'000));
     app.answer_path("/missing", Reply::status(404));
@@ -189,6 +193,7 @@ TEST_P(Http2, HasTheSameVerdictsStreamByStream) {
     app.answer_path("/hang", Reply::hang());
     Http2Client client(httpd);
     const OutcomeCounters before(httpd, app);
+    const OutcomeCounters before_hang(httpd, hanging);
     EXPECT_EQ(client.get("/app/ok").received(), 300'000U);
     for (const char* path :
          {"/ok", "/ok", "/missing", "/failing", "/reset", "/garbage", "/truncated", "/chunks", "/hang"}) {
@@ -198,29 +203,35 @@ TEST_P(Http2, HasTheSameVerdictsStreamByStream) {
     Stream& last = client.get("/app/ok");
     EXPECT_TRUE(last.is_http2());
     EXPECT_FALSE(last.is_on_new_connection());
-    EXPECT_TRUE(wait_for_counter(httpd, app, "Calls", 11));
+    EXPECT_TRUE(wait_for_counter(httpd, app, "Calls", 10));
     EXPECT_EQ(OutcomeCounters(httpd, app) - before,
-              "Outcome-2xxx4 Outcome-4xx Outcome-5xx Outcome-protocol Outcome-reset Outcome-timeout "
-              "Outcome-truncatedx2 Verdict-failurex6 Verdict-successx5");
+              "Outcome-2xxx4 Outcome-4xx Outcome-5xx Outcome-protocol Outcome-reset "
+              "Outcome-truncatedx2 Verdict-failurex5 Verdict-successx5");
+    EXPECT_EQ(OutcomeCounters::of_next_call(httpd, hanging, before_hang) - before_hang,
+              "Outcome-timeout Verdict-failure");
     EXPECT_TRUE(wait_for_no_permits(httpd, app));
 }
 
 TEST_P(Http2, IsRefusedStreamByStreamAndRecoversWithOneOfThem) {
+    Backend shut("shut");
     Backend app("app");
-    Httpd httpd(site(touchy_policy, plain_worker(app)));
+    Httpd httpd(site(touchy_policy, "<Proxy \"" + shut.member() + "\">\n    " + long_open +
+                                        "</Proxy>\nProxyPass /shut " + shut.member() + "\n" + plain_worker(app)));
     httpd.start();
     Http2Client client(httpd);
-    app.answer_next(1, Reply::status(502));
-    EXPECT_EQ(client.get("/app/x").status(), 502);
+    shut.answer_next(1, Reply::status(502));
+    EXPECT_EQ(client.get("/shut/x").status(), 502);
     std::vector<Stream*> refused;
     for (int i = 0; i < 5; ++i)
-        refused.push_back(&client.start("/app/x"));
+        refused.push_back(&client.start("/shut/x"));
     EXPECT_TRUE(client.finish());
     for (const Stream* one : refused) {
         EXPECT_EQ(one->status(), 503);
         EXPECT_TRUE(one->headers().has("Retry-After"));
     }
-    EXPECT_EQ(app.requests(), 1U);
+    EXPECT_EQ(shut.requests(), 1U);
+    app.answer_next(1, Reply::status(502));
+    EXPECT_EQ(client.get("/app/x").status(), 502);
     ASSERT_TRUE(wait_for_end_of_open_time(httpd, app));
     app.hold();
     Stream& probe = client.start("/app/x");

@@ -68,7 +68,8 @@ INSTANTIATE_TEST_SUITE_P(Mpms, Interim, each_mpm, mpm_name);
 
 TEST_P(Interim, ContinueIsNoAnswerAndAClientThatLeavesAfterItIsNeutral) {
     Backend app("app");
-    Httpd httpd(few_threads_each(site(touchy_policy + "Timeout 1\n", plain_worker(app)), 1));
+    Httpd httpd(few_threads_each(
+        site(touchy_policy + "CircuitBreakerSlowCall Off\nTimeout 2\n", plain_worker(app, "timeout=60")), 1));
     httpd.start();
     auto leaving = continued(httpd, 100'000);
     ASSERT_TRUE(leaving->send(std::string(50'000, 'x')));
@@ -111,7 +112,8 @@ TEST_P(Interim, ContinueStartsTheTimeWhenTheClientHasSentItsBody) {
 
 TEST_P(Interim, ContinueMakesNoProbeOneThatWasSent) {
     Backend app("app");
-    Httpd httpd(site(touchy_policy + "CircuitBreakerSettle 0s\n", plain_worker(app, "timeout=1")));
+    Httpd httpd(
+        site(touchy_policy + "CircuitBreakerSlowCall Off\nCircuitBreakerSettle 0s\n", plain_worker(app, "timeout=1")));
     httpd.start();
     app.answer_next(1, Reply::status(502));
     EXPECT_EQ(statuses(1, httpd.url("/app/x")), "502");
@@ -133,7 +135,7 @@ TEST_P(Interim, HintsAreNoFirstByte) {
     const std::string ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
     PiecewiseServer fast({hints + hints + ok});
     PiecewiseServer slow({hints, ok});
-    PiecewiseServer hinting({hints, hints, hints});
+    PiecewiseServer hinting({hints});
     Httpd httpd(site(touchy_policy, "ProxyPass /fast " + fast.member() + "\nProxyPass /slow " + slow.member() +
                                         "\nProxyPass /hinting " + hinting.member() + " timeout=1\n"));
     httpd.start();

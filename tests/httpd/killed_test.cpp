@@ -140,6 +140,7 @@ TEST_P(Killed, ChildrenWithProbesGiveTheirSlotsBackAsNeutral) {
     };
     // Fifteen that proved nothing end the round, at the same level: nothing is probed for ever.
     probe_and_die(15);
+    EXPECT_TRUE(httpd.wait_for_error_line(": half-open -> open:"));
     EXPECT_EQ(transitions(httpd, "half-open", "open"), 1U) << httpd.describe();
     EXPECT_EQ(BreakerPage(httpd).member(one_).number("Level"), 0U) << "a death is no evidence against it";
     // Fewer leave it half-open, with room for as many again.

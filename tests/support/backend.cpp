@@ -1,5 +1,6 @@
 #include "backend.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "answer.hpp"
@@ -165,8 +166,9 @@ bool Backend::serve_one(Connection& connection, RequestReader& reader, Request r
 }
 
 void Backend::enter() {
-    const unsigned now = ++concurrent_;
+    unsigned now = ++concurrent_;
     unsigned highest = peak_;
+    if (now > highest) now = std::min(now, server_.working_connections());
     while (now > highest && !peak_.compare_exchange_weak(highest, now)) {
     }
 }

@@ -94,6 +94,7 @@ class Backend {
     /// From the end of a request's head to just before the last byte of its answer (so that no correct client, however
     /// fast, is ever counted twice), or until the peer is seen to leave.
     [[nodiscard]] unsigned concurrent() const { return concurrent_; }
+    /// The most at once; who has left does not count, seen or not.
     [[nodiscard]] unsigned peak() const { return peak_; }
     [[nodiscard]] unsigned connections() const { return server_.accepted(); }  ///< accepted so far
     [[nodiscard]] unsigned open_connections() { return server_.open_connections(); }

@@ -84,6 +84,13 @@ bool Connection::end_if_idle(bool with_reset) {
     return true;
 }
 
+bool Connection::is_working() {
+    const std::scoped_lock lock(closing_);
+    if (state_ != State::busy || !socket_.valid()) return false;
+    pollfd gone{socket_.fd(), POLLRDHUP, 0};
+    return ::poll(&gone, 1, 0) == 0;
+}
+
 void Connection::close() {
     const std::scoped_lock lock(closing_);
     socket_.close();
@@ -189,6 +196,12 @@ unsigned ConnectionServer::open_connections() {
         std::count_if(connections_.begin(), connections_.end(), [](const auto& c) { return !c->finished_; }));
 }
 
+unsigned ConnectionServer::working_connections() {
+    const std::scoped_lock lock(mutex_);
+    return static_cast<unsigned>(
+        std::count_if(connections_.begin(), connections_.end(), [](const auto& c) { return c->is_working(); }));
+}
+
 unsigned ConnectionServer::end_idle(bool with_reset) {
     const auto none = [this](const auto& property) {
         const std::scoped_lock lock(mutex_);
@@ -197,7 +210,7 @@ unsigned ConnectionServer::end_idle(bool with_reset) {
     };
     // A client may have its answer before the thread that sent the last byte gets to say "idle".
     (void)wait_until(
-        [&] { return none([](const Connection& c) { return c.state_ == Connection::State::nearly_idle; }); }, 1000ms,
+        [&] { return none([](const Connection& c) { return c.state_ == Connection::State::nearly_idle; }); }, patience,
         "the last byte of an answer to leave, before idle connections are closed");
     unsigned ended = 0;
     {
@@ -205,7 +218,7 @@ unsigned ConnectionServer::end_idle(bool with_reset) {
         for (const auto& connection : connections_)
             ended += connection->end_if_idle(with_reset) ? 1U : 0U;
     }
-    (void)wait_until([&] { return none([](const Connection& c) { return c.ending_.load(); }); }, 1000ms,
+    (void)wait_until([&] { return none([](const Connection& c) { return c.ending_.load(); }); }, patience,
                      "idle connections to be closed");
     return ended;
 }

@@ -56,6 +56,7 @@ class Connection {
     enum class State { idle, busy, nearly_idle };
 
     bool end_if_idle(bool with_reset);
+    [[nodiscard]] bool is_working();
 
     ConnectionServer& server_;
     const unsigned number_;
@@ -106,6 +107,9 @@ class ConnectionServer {
 
     [[nodiscard]] unsigned accepted() const { return accepted_; }
     [[nodiscard]] unsigned open_connections();
+    /// Those that do not wait for a request, and whose peer is still there. (A peer that leaves, or is killed, counts
+    /// no longer from then on, though the connection's thread may see it later.)
+    [[nodiscard]] unsigned working_connections();
 
   private:
     friend class Connection;

@@ -121,7 +121,7 @@ std::optional<int> Process::wait_for_exit(milliseconds timeout) {
 void Process::reap() {
     // The pid is still ours, as nobody has waited for it: the group can be looked at, and killed, without mistaking it.
     const auto survivors = [this] { return processes_in_group(pid_); };
-    const auto deadline = std::chrono::steady_clock::now() + 1s;
+    const auto deadline = std::chrono::steady_clock::now() + 3s;
     while (!survivors().empty() && std::chrono::steady_clock::now() < deadline)
         std::this_thread::sleep_for(2ms);
     for (const ProcessInfo& survivor : survivors()) {

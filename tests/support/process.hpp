@@ -41,7 +41,7 @@ class Process {
     [[nodiscard]] std::optional<int> wait_for_exit(milliseconds timeout);
     /// SIGKILL to the program and all it has started.
     void kill_group();
-    /// After the exit: who was still in its group a second later, as "name (pid)". They have been killed.
+    /// After the exit: who was still in its group three seconds later, as "name (pid)". They have been killed.
     [[nodiscard]] const std::vector<std::string>& left_behind() const { return left_behind_; }
 
   private:
