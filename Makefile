@@ -39,7 +39,7 @@ $(BUILD)/mod_circuitbreaker.so: $(module_objects)
 	@echo "  link $@"
 	@$(CXX) -shared -flto=auto -o $@ $^ -Wl,-z,relro,-z,now -Wl,--as-needed -ljansson
 
-$(BUILD)/module/%.o: %.cpp
+$(BUILD)/module/%.o: %.cpp Makefile
 	@mkdir -p $(@D)
 	@echo "  c++ $<"
 	@$(CXX) $(MODULE_FLAGS) -MMD -MP -c $< -o $@
