@@ -27,8 +27,7 @@ TEST_P(Metrics, SayWhatHappenedWhicheverChildrenServedIt) {
     app.answer_next(4, Reply::status(502));
     for (int i = 0; i < 8; ++i)
         EXPECT_EQ(clients.get("/app/x").backend(), "app");
-    EXPECT_TRUE(wait_until([&] { return children_that_served(httpd, "/app/x") > 1; }, patience, "several children"))
-        << "or this test proves nothing";
+    EXPECT_TRUE(wait_for_several_children(httpd, "/app/x")) << "or this test proves nothing";
     {
         const MetricsPage page(httpd);
         EXPECT_EQ(page.value("state", app, {"state=\"open\""}), 1) << page.text();

@@ -48,8 +48,10 @@ TEST_P(ProtocolBreaker, TripsRefusesProbesAndRecovers) {
     EXPECT_EQ(state(), "closed");
     EXPECT_EQ(statuses(3, httpd.url("/app/x")), "200 200 200");
 
+    const unsigned asked = app->requests();
     app->answer(WireReply::status(503));
     EXPECT_EQ(statuses(3, httpd.url("/app/x")), "503 503 503");
+    EXPECT_EQ(app->requests(), asked + 3);
     EXPECT_EQ(state(), "open");
     EXPECT_EQ(transitions(httpd, "closed", "open"), 2U);
     EXPECT_EQ(number(httpd, *app, "In-flight") + number(httpd, *app, "Leases"), 0U);

@@ -87,7 +87,7 @@ TEST_P(Refusal, AndEveryCallStandInTheEnvironmentForTheAccessLog) {
     };
     logged("/app/well", " state=closed verdict=success probe=- rejected=- ");
     logged("/app/ill", " state=closed verdict=failure:502 probe=- rejected=- ");
-    EXPECT_TRUE(httpd.wait_for_access_line(" verdict=- probe=- rejected=open ", 2));
+    EXPECT_TRUE(httpd.wait_for_access_line("path=/out/x member=- state=- verdict=- probe=- rejected=open ", 2));
     logged("/app/ill-probe", " state=half-open verdict=failure:502 probe=1 rejected=- ");
     logged("/app/well-probe", " state=half-open verdict=success probe=1 rejected=- ");
     EXPECT_TRUE(httpd.wait_for_access_line("own path=/app/well member=" + app.member(), 1));
