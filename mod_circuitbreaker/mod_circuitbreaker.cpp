@@ -10,7 +10,7 @@
 // - handler: middle; our handler names are nobody else's
 // - insert_filter: any; the filter is for one handler, and its type says where it stands
 // - status_hook: any; it is mod_status's, and optional
-#include "httpd/call.hpp"
+#include "httpd/backend_connection.hpp"
 #include "httpd/directives.hpp"
 #include "httpd/lifecycle.hpp"
 #include "httpd/metrics.hpp"

@@ -28,6 +28,7 @@ inline constexpr std::uint32_t kMaxProbes = 63;      // 6 bits of the control wo
 inline constexpr std::uint32_t kMaxConcurrent = 16;  // one bit and one lease each
 inline constexpr std::uint32_t kMaxConcurrentCalls = 1'000'000;
 inline constexpr std::uint32_t kMaxBodyLimit = 1U << 20U;
+inline constexpr std::uint32_t kMaxProbeBody = 16U << 20U;
 inline constexpr std::uint32_t kMaxTolerate = 15;  // 4 bits of the control word
 inline constexpr std::uint32_t kMaxNeutral = 15;   // at that many in a round the breaker opens again
 inline constexpr Millis kMaxPermitAge = 12ULL * 3600 * kMillisPerSecond;  // an older result decides nothing
@@ -98,6 +99,7 @@ struct Policy {
     Millis probe_timeout = 0;          // 0: the member's own timeout
     std::uint32_t max_concurrent = 0;  // 0: Off
     std::uint32_t body_limit = 8192;   // bytes of a response that conditions look at
+    std::uint32_t probe_body = 65536;  // bytes of a request's body that are read before it may be a probe
     Millis settle = 10 * kMillisPerSecond;
     bool retry_after = true;   // Retry-After on a refusal
     bool record_path = false;  // the flight recorder keeps the request's path

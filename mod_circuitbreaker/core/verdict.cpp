@@ -5,8 +5,8 @@
 namespace cb::core {
 namespace {
 
-constexpr std::string_view kClassNames[kClasses] = {"connect",   "timeout",  "reset", "stale",
-                                                    "truncated", "protocol", "local", "client"};
+constexpr std::string_view kClassNames[kClasses] = {"connect",  "timeout", "reset",  "stale", "truncated",
+                                                    "protocol", "local",   "client", "upload"};
 constexpr auto kFirstClass = static_cast<std::uint16_t>(Outcome::connect);
 
 constexpr std::string_view kVerdictNames[kVerdicts] = {"success", "failure", "fatal", "tolerate", "ignore"};
@@ -46,7 +46,7 @@ bool verdict_named(std::string_view wanted, Verdict& verdict) noexcept {
 
 bool concerns_member(Outcome outcome) noexcept {
     return outcome != Outcome::none && outcome != Outcome::local && outcome != Outcome::client &&
-           outcome != Outcome::stale;
+           outcome != Outcome::upload && outcome != Outcome::stale;
 }
 
 bool parse_codes(std::string_view text, CodeRange& range) noexcept {

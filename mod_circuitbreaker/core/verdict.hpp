@@ -24,10 +24,11 @@ enum class Outcome : std::uint16_t {
     stale,          ///< the same on a kept-alive connection: the keep-alive race
     truncated,      ///< the response broke off after its headers
     protocol,       ///< what came was no response
-    local,          ///< never left httpd: pool full, member barred by mod_proxy's own flags
+    local,          ///< httpd's own trouble: pool full, member barred by mod_proxy's own flags, no descriptors
     client,         ///< the client's fault: gone, or a bad request
+    upload,         ///< broke off or fell silent while the request's body was still on its way
 };
-inline constexpr std::uint32_t kClasses = 8;
+inline constexpr std::uint32_t kClasses = 9;
 
 [[nodiscard]] constexpr bool is_status(Outcome outcome) noexcept {
     return static_cast<std::uint16_t>(outcome) >= 100 && static_cast<std::uint16_t>(outcome) < 600;
@@ -45,7 +46,7 @@ inline constexpr std::uint32_t kClasses = 8;
 /// The verdict so named. False if there is none.
 [[nodiscard]] bool verdict_named(std::string_view name, Verdict& verdict) noexcept;
 
-/// Does it say anything about the member? `local`, `client`, `stale` and none don't.
+/// Does it say anything about the member? `local`, `client`, `upload`, `stale` and none don't.
 [[nodiscard]] bool concerns_member(Outcome outcome) noexcept;
 
 /// Outcome codes from `first` to `last`; a class is a range of one.
@@ -71,7 +72,7 @@ inline constexpr CodeRange kFailingStatuses[] = {{502, 504}};
 inline constexpr Rule kBuiltinStatuses{Verdict::failure, 1, kFailingStatuses};
 
 /// What stands at the end of every list (DESIGN 6): failure connect timeout reset truncated protocol, and the
-/// statuses; ignore local client stale; else success.
+/// statuses; ignore local client upload stale; else success.
 [[nodiscard]] Verdict builtin_verdict(Outcome outcome, const Rule& statuses = kBuiltinStatuses) noexcept;
 
 }  // namespace cb::core

@@ -1,8 +1,8 @@
 #include "call.hpp"
 
 #include <algorithm>
-#include <utility>
 
+#include "backend_connection.hpp"
 #include "failover.hpp"
 #include "holding.hpp"
 #include "judge.hpp"
@@ -15,9 +15,6 @@
 
 namespace cb::httpd {
 namespace {
-
-/// The call that this thread is making: new connections are made for it.
-constinit thread_local Call* running_call = nullptr;
 
 core::Millis now() noexcept {
     return runtime.process.clock.now();
@@ -40,6 +37,12 @@ shm::Peers peers_of(const RequestState& state) noexcept {
     return {slots, used};
 }
 
+int run_handler(RequestState& state, proxy_worker& worker, char* url, const char* proxyhost,
+                apr_port_t proxyport) noexcept {
+    const RunningCall running(state.call);
+    return proxy.run_scheme_handler(state.r, &worker, state.conf, url, proxyhost, proxyport);
+}
+
 int run_call(RequestState& state, proxy_worker& worker, char* url, const char* proxyhost,
              apr_port_t proxyport) noexcept {
     Call& call = state.call;
@@ -57,9 +60,7 @@ int run_call(RequestState& state, proxy_worker& worker, char* url, const char* p
     call.response_filter = add_response_filter(state);
     note_begin(state);
     state.is_nested = true;
-    Call* const outer = std::exchange(running_call, &call);  // an ErrorDocument may be a call itself
-    const int rv = proxy.run_scheme_handler(state.r, &worker, state.conf, url, proxyhost, proxyport);
-    running_call = outer;
+    const int rv = run_handler(state, worker, url, proxyhost, proxyport);
     state.is_nested = false;
     ap_remove_output_filter(call.response_filter);
     call.response_filter = nullptr;
@@ -92,7 +93,7 @@ extern "C" int on_scheme_handler(request_rec* r, proxy_worker* worker, proxy_ser
     for (int attempts = 1;; ++attempts) {
         begin_try(*state);
         const int rv = run_call(*state, *worker, url, proxyhost, proxyport);
-        const core::Outcome outcome = outcome_of(state->call, r, rv);
+        const core::Outcome outcome = outcome_of(*state, rv);
         // With ProxyRemote several handlers may follow one selection: the permit spans them, the last one decides.
         if (proxyhost != nullptr && (rv == DECLINED || rv == HTTP_BAD_GATEWAY)) return rv;
         note_end_for_rules(*state, rv);
@@ -108,7 +109,7 @@ extern "C" int on_scheme_handler(request_rec* r, proxy_worker* worker, proxy_ser
 extern "C" int on_request_status(int* status, request_rec* r) noexcept {
     RequestState* const state = request_state(r, false);
     if (state != nullptr && state->call.breaker != nullptr && !state->call.is_finished) {
-        finish_call(*state, outcome_of(state->call, r, *status));
+        finish_call(*state, outcome_of(*state, *status));
     }
     if (state != nullptr) unmark_header(*state);
     return DECLINED;
@@ -137,8 +138,8 @@ void finish_call(RequestState& state, core::Outcome outcome) noexcept {
         ending.least_open_time = call.has_headers ? call.retry_after : retry_after_of(state.r);
     }
     ending.is_timed = is_timed(outcome);
-    ending.slow = ending.is_timed && is_slow(call);
-    ending.latency = latency_of(call, now());
+    ending.slow = ending.is_timed && is_slow(state);
+    ending.latency = latency_of(state, now());
     ending.method = static_cast<std::uint8_t>(state.r->method_number);
     if (policy.record_path) ending.path = recorded_path(state.r);
     apr_table_setn(state.r->subprocess_env, "CIRCUIT_BREAKER_VERDICT", verdict_text(state.r->pool, judgement, outcome));
@@ -168,17 +169,6 @@ void close_call(RequestState& state) noexcept {
 extern "C" apr_status_t abandon_call(void* state) noexcept {
     close_call(*static_cast<RequestState*>(state));
     return APR_SUCCESS;
-}
-
-extern "C" int cb_on_pre_connection(conn_rec* c, void*) noexcept {
-    if (running_call == nullptr) return OK;
-    running_call->new_connection = c;
-    running_call->is_new_connection = true;
-    return OK;
-}
-
-extern "C" void cb_on_error_log(const ap_errorlog_info* said, const char*) noexcept {
-    if (running_call != nullptr) hear(*running_call, *said);
 }
 
 core::Millis lease_span(const request_rec* r, const Breaker& breaker, const proxy_worker& worker) noexcept {

@@ -24,12 +24,6 @@ void finish_call(RequestState& state, core::Outcome outcome) noexcept;
 /// Ends the call if it has not ended yet: no scheme handler may have run at all.
 void close_call(RequestState& state) noexcept;
 
-/// Tells a call on a new backend connection from one on a kept one, before the request is sent.
-extern "C" int cb_on_pre_connection(conn_rec* c, void* socket) noexcept;
-
-/// Listens to what the handler of the call that this thread is making says of it.
-extern "C" void cb_on_error_log(const ap_errorlog_info* said, const char* text) noexcept;
-
 extern "C" apr_status_t abandon_call(void* state) noexcept;
 
 /// A probe's lease: until then its outcome must be known (DESIGN 3: connect timeout + probe timeout + settle + 1 s).

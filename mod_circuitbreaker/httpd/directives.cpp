@@ -116,6 +116,7 @@ constinit const command_rec kDirectiveTable[] = {
     entry(Directive::record_path, kServerProxy, "On or Off: the last failing calls are kept with their paths"),
     entry(Directive::control, ACCESS_CONF, "On or Off: POSTs to the status page may act on breakers"),
     entry(Directive::health_check, kServerProxy, "Off or Early: a passing health check ends the open time"),
+    entry(Directive::probe_body, kServerProxy, "bytes of a request's body that are read before it may be a probe"),
     {},
 };
 

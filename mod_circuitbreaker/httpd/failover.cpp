@@ -62,7 +62,7 @@ bool lets_through(RequestState& state, const proxy_worker& worker) noexcept {
                    core::Decision::refuse;
         case core::State::open:
         case core::State::half_open:
-            return core::probe_room(word, breaker->policy, now()) > 0 && may_probe(state.r, *breaker, slot);
+            return core::probe_room(word, breaker->policy, now()) > 0 && may_probe(state, *breaker, slot);
         case core::State::forced_open:
             break;
     }
@@ -91,7 +91,8 @@ bool is_bound(const RequestState& state) noexcept {
 bool may_call_again(RequestState& state) noexcept {
     const Failover& failover = state.failover;
     if (failover.before == nullptr || state.call.has_interim || state.r->connection->aborted) return false;
-    if (failover.body != nullptr && failover.body->is_over) return false;
+    if (state.call.is_request_error || (state.body != nullptr && state.body->failure != APR_SUCCESS)) return false;
+    if (failover.keeps_body && !state.body->keeps) return false;  // it was longer than that
     const core::Failover& policy = wanted(state);
     const core::Millis limit = policy.timeout > 0 ? policy.timeout : member_timeout(state.r, *failover.first);
     return now() - failover.began_at < limit && is_another_allowed(state);
@@ -150,10 +151,10 @@ void begin_try(RequestState& state) noexcept {
     if (!is_wanted || failover.tries >= static_cast<int>(policy.tries)) return;
     if (!is_at_start(state.r) || is_bound(state) || sends_error_page_itself(state) || has_remote(state)) return;
     // From the first call on, or never: an earlier one may have read some of it already.
-    if (has_body(state.r) && failover.body == nullptr) {
+    if (state.body != nullptr && !failover.keeps_body) {
         if (failover.tries > 1) return;
-        failover.body = keep_body(state.r, static_cast<apr_off_t>(body_limit(state)));
-        if (failover.body == nullptr) return;
+        failover.keeps_body = keep_body(state.r, *state.body, static_cast<apr_off_t>(body_limit(state)));
+        if (!failover.keeps_body) return;
     }
     failover.before = take_snapshot(state.r);
 }
@@ -164,6 +165,10 @@ bool may_withhold(RequestState& state) noexcept {
 
 bool withhold(RequestState& state, core::Outcome outcome, core::Verdict verdict) noexcept {
     if (state.failover.before == nullptr) return false;
+    // Whatever a rule makes of it: it is the client's doing.
+    if (outcome == core::Outcome::client) return false;
+    if (outcome == core::Outcome::upload && !(state.failover.keeps_body && state.body->keeps && state.body->is_whole()))
+        return false;
     const bool is_failed =
         verdict == core::Verdict::failure || verdict == core::Verdict::fatal || outcome == core::Outcome::stale;
     // Whatever the method: nothing was sent.
@@ -176,7 +181,7 @@ bool go_elsewhere(RequestState& state, proxy_worker** worker, char** url) noexce
     shm::Slot& failed = *state.call.slot;
     const Snapshot* const after = failover.before != nullptr ? take_snapshot(state.r) : nullptr;
     if (after != nullptr) put_back(state.r, *failover.before);
-    if (failover.body != nullptr && !failover.body->is_over) rewind_body(state.r, *failover.body);
+    if (failover.keeps_body && state.body->keeps) rewind_body(state.r, *state.body);
     proxy_worker* next = nullptr;
     char* next_url = nullptr;
     if (choose_another(state, **worker, &next, &next_url) != OK) {

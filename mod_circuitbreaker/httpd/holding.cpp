@@ -29,12 +29,6 @@ bool has_flush(const apr_bucket_brigade* bb) noexcept {
     return false;
 }
 
-apr_status_t let_go(Call& call, ap_filter_t* f, apr_bucket_brigade* bb) noexcept {
-    call.hold = Hold::none;
-    if (call.held != nullptr) APR_BRIGADE_PREPEND(bb, call.held);
-    return ap_pass_brigade(f->next, bb);
-}
-
 /// A slow error page costs no time: the handler is stopped, and closes its connection.
 apr_status_t swallow(RequestState& state, apr_bucket_brigade* bb, bool is_end) noexcept {
     Call& call = state.call;
@@ -48,12 +42,17 @@ apr_status_t swallow(RequestState& state, apr_bucket_brigade* bb, bool is_end) n
 
 }  // namespace
 
+apr_status_t let_go(Call& call, ap_filter_t* f, apr_bucket_brigade* bb) noexcept {
+    call.hold = Hold::none;
+    if (call.held != nullptr) APR_BRIGADE_PREPEND(bb, call.held);
+    return ap_pass_brigade(f->next, bb);
+}
+
 void begin_holding(RequestState& state) noexcept {
     Call& call = state.call;
     if (state.failover.before == nullptr || call.is_finished) return;
     const bool is_answer = call.has_headers && !call.is_broken_off;
-    const core::Outcome outcome =
-        is_answer ? core::status_outcome(call.status) : outcome_of(call, state.r, HTTP_BAD_GATEWAY);
+    const core::Outcome outcome = is_answer ? answer_outcome(state) : outcome_of(state, HTTP_BAD_GATEWAY);
     if (withhold(state, outcome, judge(state, outcome, false).verdict)) {
         call.hold = Hold::withheld;
     } else if (is_answer && call.sample.is_wanted && may_withhold(state)) {
@@ -63,7 +62,7 @@ void begin_holding(RequestState& state) noexcept {
 
 apr_status_t pass_or_hold(RequestState& state, ap_filter_t* f, apr_bucket_brigade* bb, bool is_end) noexcept {
     Call& call = state.call;
-    if (call.hold == Hold::undecided && is_end && withhold(state, core::status_outcome(call.status), call.verdict)) {
+    if (call.hold == Hold::undecided && is_end && withhold(state, answer_outcome(state), call.verdict)) {
         call.hold = Hold::withheld;
     }
     switch (call.hold) {

@@ -16,6 +16,9 @@ void begin_holding(RequestState& state) noexcept;
 /// Passes on what may be passed on. `is_end`: the answer is complete, and judged.
 apr_status_t pass_or_hold(RequestState& state, ap_filter_t* f, apr_bucket_brigade* bb, bool is_end) noexcept;
 
+/// Passes on all that was held back, and then `bb`.
+apr_status_t let_go(Call& call, ap_filter_t* f, apr_bucket_brigade* bb) noexcept;
+
 /// The handler has returned `rv`, the call is judged: is its answer withheld?
 [[nodiscard]] bool is_withheld_at_end(RequestState& state, core::Outcome outcome) noexcept;
 

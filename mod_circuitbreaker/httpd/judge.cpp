@@ -2,6 +2,8 @@
 
 #include <apr_reslist.h>
 
+#include <algorithm>
+
 #include "runtime.hpp"
 
 namespace cb::httpd {
@@ -19,6 +21,9 @@ struct Saying {
 constexpr Saying kSayings[] = {
     {"AH00940", Outcome::local},    // disabled connection for
     {"AH00941", Outcome::local},    // failed to acquire connection for
+    {"AH00952", Outcome::local},    // error creating a socket
+    {"AH01093", Outcome::client},   // http: that Transfer-Encoding is not supported
+    {"AH10396", Outcome::client},   // ajp: the same
     {"AH00957", Outcome::connect},  // attempt to connect failed, to the last address (h2c says nothing else)
     {"AH02454", Outcome::connect},  // the same to a unix domain socket
     {"AH01079", Outcome::connect},  // fcgi: failed to make connection to backend
@@ -58,6 +63,12 @@ Outcome broken_by(apr_status_t status) noexcept {
     const bool is_nonsense =
         APR_STATUS_IS_EINVAL(status) || status == kAjpSignature || status == kAjpTooBig || status == kAjpHeader;
     return is_nonsense ? Outcome::protocol : Outcome::reset;
+}
+
+/// What httpd lacks itself: descriptors, ports, memory.
+bool is_own_trouble(apr_status_t status) noexcept {
+    return APR_STATUS_IS_EMFILE(status) || APR_STATUS_IS_ENFILE(status) || APR_STATUS_IS_ENOMEM(status) ||
+           status == ENOBUFS || status == EADDRNOTAVAIL || status == EADDRINUSE;
 }
 
 bool has_note(const request_rec* r, const char* name) noexcept {
@@ -105,50 +116,124 @@ bool is_timed_out(const Call& call, const request_rec* r, int rv) noexcept {
     return has_note(r, "proxy_timedout") || rv == HTTP_GATEWAY_TIME_OUT || APR_STATUS_IS_TIMEUP(call.read_status);
 }
 
-Outcome after_headers(const Call& call, const request_rec* r) noexcept {
-    if (call.is_broken_off) return Outcome::truncated;
-    if (r->connection->aborted) return Outcome::client;
-    return core::status_outcome(call.status);
+/// httpd has found something wrong with the request, or the client has not sent all of it.
+bool is_request_bad(const RequestState& state) noexcept {
+    return state.call.is_request_error || (state.body != nullptr && state.body->failure != APR_SUCCESS);
 }
 
-Outcome http_outcome(const Call& call, const request_rec* r, int rv) noexcept {
-    if (!call.is_sent) {
-        if (r->connection->aborted || is_request_error(rv)) return Outcome::client;
-        if (is_timed_out(call, r, rv)) return Outcome::timeout;
-        if (call.told != Outcome::none) return call.told;
-        if (is_local(call, rv)) return Outcome::local;
-        // It broke while the request was being written (ap_proxy_pass_brigade): some of it may have arrived.
-        if (rv == HTTP_BAD_GATEWAY && call.has_connection) {
-            return call.is_new_connection ? Outcome::reset : Outcome::stale;
-        }
-        return is_gateway_failure(rv) ? Outcome::connect : Outcome::none;
+/// The request's body is still on its way to the member, or the rest of it could not be sent.
+bool is_uploading(const RequestState& state) noexcept {
+    if (state.body == nullptr) return false;
+    const Call& call = state.call;
+    if (!call.is_http) return !state.body->has_end || call.is_write_failed;
+    return !call.is_sent || call.waits_for_100 || call.is_write_failed;
+}
+
+/// ProxyPreserveHost: the name of the TLS handshake (SNI), and the one that the member's certificate must have, is the
+/// client's Host (ap_proxy_determine_connection). A handshake under a name that the administrator has not written says
+/// nothing of the member. (A wildcard of ServerAlias is no name.)
+bool is_tls_name_of_client(const RequestState& state) noexcept {
+    const request_rec* const r = state.r;
+    const auto* const dir =
+        static_cast<const proxy_dir_conf*>(ap_get_module_config(r->per_dir_config, proxy.proxy_module));
+    if (dir->preserve_host == 0) return false;
+    const char* const name = r->hostname;
+    if (name == nullptr) return true;
+    const server_rec& server = *r->server;
+    if (ap_cstr_casecmp(name, state.call.worker->s->hostname_ex) == 0) return false;
+    if (server.server_hostname != nullptr && ap_cstr_casecmp(name, server.server_hostname) == 0) return false;
+    for (int i = 0; server.names != nullptr && i < server.names->nelts; ++i) {
+        const char* const alias = APR_ARRAY_IDX(server.names, i, const char*);
+        if (alias != nullptr && ap_cstr_casecmp(name, alias) == 0) return false;
     }
+    return true;
+}
+
+Outcome handshake_outcome(const RequestState& state) noexcept {
+    return is_tls_name_of_client(state) ? Outcome::client : Outcome::connect;
+}
+
+/// The member breaks off an answer that it can't write any more, since the client takes it too slowly: most of the time
+/// since the member's last byte went by while we waited for the client.
+bool is_client_too_slow(const Call& call) noexcept {
+    constexpr core::Millis kShortest = 100;  // ordinary flow control is shorter
+    const core::Millis now = runtime.process.clock.now();
+    return call.client_wait >= kShortest && now > call.caught_up_at && call.client_wait * 2 > now - call.caught_up_at;
+}
+
+Outcome after_headers(const RequestState& state) noexcept {
+    if (state.call.is_broken_off) return broken_off_outcome(state);
+    if (state.r->connection->aborted) return Outcome::client;
+    return answer_outcome(state);
+}
+
+/// Does httpd log at the level of errors? Then a connection that could not be made has been heard of.
+bool is_heard(const request_rec* r) noexcept {
+    return ap_get_server_module_loglevel(r->server, proxy.proxy_module->module_index) >= APLOG_ERR;
+}
+
+Outcome http_not_sent(const RequestState& state, int rv) noexcept {
+    const Call& call = state.call;
+    const request_rec* const r = state.r;
+    if (r->connection->aborted) return Outcome::client;
+    if (call.handshake == Handshake::failed) return handshake_outcome(state);
+    if (is_request_error(rv)) return Outcome::client;
+    const bool has_begun = call.has_written || (call.has_connection && rv == HTTP_BAD_GATEWAY);
+    if (is_timed_out(call, r, rv)) return has_begun && state.body != nullptr ? Outcome::upload : Outcome::timeout;
+    if (call.told != Outcome::none) return call.told;
+    if (is_local(call, rv)) return Outcome::local;
+    // It broke while the request was being written (ap_proxy_pass_brigade): some of it may have arrived. Without a
+    // body, or with nothing of it written, it is all the same what the client sends.
+    if (rv == HTTP_BAD_GATEWAY && call.has_connection) {
+        if (state.body != nullptr && call.has_written) return Outcome::upload;
+        return call.is_new_connection ? Outcome::reset : Outcome::stale;
+    }
+    if (!is_gateway_failure(rv)) return Outcome::none;
+    return rv == HTTP_SERVICE_UNAVAILABLE && call.has_connection && !is_heard(r) ? Outcome::connect : Outcome::local;
+}
+
+Outcome http_outcome(const RequestState& state, int rv) noexcept {
+    const Call& call = state.call;
+    if (call.has_headers) return after_headers(state);
+    if (is_request_bad(state)) return Outcome::client;
+    if (!call.is_sent) return http_not_sent(state, rv);
+    const bool is_late = is_timed_out(call, state.r, rv);
     if (!call.has_bytes) {
         if (call.is_tunnel && call.read_status == APR_SUCCESS)
             return Outcome::client;  // it was not the member that left
-        if (is_timed_out(call, r, rv)) return Outcome::timeout;
+        if (is_uploading(state)) return Outcome::upload;
+        if (is_late) return Outcome::timeout;
         return call.is_kept_alive ? Outcome::stale : Outcome::reset;
     }
-    if (call.has_headers) return after_headers(call, r);
     // Bytes, but no answer: how did reading end?
-    if (is_timed_out(call, r, rv)) return Outcome::timeout;
+    if (is_uploading(state)) return Outcome::upload;
+    if (is_late) return Outcome::timeout;
     if (call.read_status != APR_SUCCESS) return Outcome::reset;
     return Outcome::protocol;
 }
 
-Outcome other_outcome(const Call& call, const request_rec* r, int rv) noexcept {
+Outcome other_outcome(const RequestState& state, int rv) noexcept {
+    const Call& call = state.call;
+    const request_rec* const r = state.r;
     if (call.has_headers) {
         // FCGI and SCGI return AP_FILTER_ERROR, http2 a status, and no error bucket was passed.
-        if (rv != OK && rv != DONE && !r->connection->aborted) return Outcome::truncated;
-        return after_headers(call, r);
+        if (rv != OK && rv != DONE && !r->connection->aborted) return broken_off_outcome(state);
+        return after_headers(state);
     }
-    if (r->connection->aborted) return Outcome::client;
-    if (call.told != Outcome::none && (rv >= 500 || rv == AP_FILTER_ERROR)) return call.told;
+    if (r->connection->aborted || is_request_bad(state)) return Outcome::client;
+    if (call.handshake == Handshake::failed) return handshake_outcome(state);
+    const bool is_failure = rv >= 500 || rv == AP_FILTER_ERROR;
+    if (is_failure && (call.told == Outcome::connect || !core::concerns_member(call.told)) &&
+        call.told != Outcome::none) {
+        return call.told;
+    }
+    if (is_failure && is_uploading(state) && !is_local(call, rv)) return Outcome::upload;
+    if (is_failure && call.told != Outcome::none) return call.told;
     if (is_request_error(rv)) return Outcome::client;
     if (is_timed_out(call, r, rv)) return Outcome::timeout;
     if (is_local(call, rv)) return Outcome::local;
     if (is_gateway_failure(rv)) {
-        if (runtime.process.clock.now() - call.started >= member_timeout(r, *call.worker)) return Outcome::timeout;
+        if (runtime.process.clock.now() - sent_at(state) >= member_timeout(r, *call.worker)) return Outcome::timeout;
         return Outcome::reset;  // it may have been sent
     }
     if (rv == OK || rv == DONE) return core::status_outcome(r->status);
@@ -200,28 +285,50 @@ bool may_tunnel(const Call& call, const request_rec* r) noexcept {
     return (worker.scheme[0] == 'w' || *worker.upgrade != '\0') && apr_table_get(r->headers_in, "Upgrade") != nullptr;
 }
 
-Outcome outcome_of(const Call& call, const request_rec* r, int rv) noexcept {
+Outcome answer_outcome(const RequestState& state) noexcept {
+    // It did not wait for the rest of the request.
+    if (state.call.status == HTTP_REQUEST_TIME_OUT && is_uploading(state)) return Outcome::upload;
+    return core::status_outcome(state.call.status);
+}
+
+Outcome broken_off_outcome(const RequestState& state) noexcept {
+    if (is_request_bad(state)) return Outcome::client;
+    if (is_uploading(state)) return Outcome::upload;
+    return is_client_too_slow(state.call) ? Outcome::client : Outcome::truncated;
+}
+
+Outcome outcome_of(const RequestState& state, int rv) noexcept {
+    const Call& call = state.call;
     if (call.is_cut && call.has_headers) return core::status_outcome(call.status);  // we stopped it
     // ProxyErrorOverride: the backend's own status comes back as the result, its body was thrown away.
-    if (rv >= 100 && has_note(r, "proxy-error-override")) return core::status_outcome(rv);
+    if (rv >= 100 && has_note(state.r, "proxy-error-override")) return core::status_outcome(rv);
     if (!call.is_http && !call.has_headers && rv >= 100 && rv == call.line_status)
         return core::status_outcome(rv);  // uwsgi's way
-    return call.is_http || call.is_sent ? http_outcome(call, r, rv) : other_outcome(call, r, rv);
+    return call.is_http || call.is_sent ? http_outcome(state, rv) : other_outcome(state, rv);
 }
 
 void hear(Call& call, const ap_errorlog_info& said) noexcept {
-    if (said.format == nullptr || call.has_connection) return;
+    if (said.format == nullptr || call.is_sent) return;
     // What is said for debugging decides nothing: AH00957 of an address that has others after it.
     if ((said.level & APLOG_LEVELMASK) > APLOG_WARNING) return;
     for (const Saying& saying : kSayings) {
         if (strncmp(said.format, saying.begin, strlen(saying.begin)) != 0) continue;
+        if (call.told == Outcome::local) return;  // what follows from that
         call.told = saying.outcome != Outcome::none ? saying.outcome : broken_by(said.status);
+        if (call.told == Outcome::connect && is_own_trouble(said.status)) call.told = Outcome::local;
         return;
     }
 }
 
-core::Millis latency_of(const Call& call, core::Millis now) noexcept {
-    const core::Millis from = call.is_sent ? call.sent_at : call.started;
+core::Millis sent_at(const RequestState& state) noexcept {
+    const Call& call = state.call;
+    if (call.is_sent) return call.sent_at;
+    return state.body != nullptr ? std::max(call.started, state.body->ended_at) : call.started;
+}
+
+core::Millis latency_of(const RequestState& state, core::Millis now) noexcept {
+    const Call& call = state.call;
+    const core::Millis from = sent_at(state);
     const bool has_begun = call.has_bytes && call.interim == Interim::none;  // interim responses are no first byte
     const core::Millis to = has_begun ? call.first_byte_at : call.has_headers ? call.headers_at : now;
     return to > from ? to - from : 0;

@@ -17,13 +17,22 @@ int note_bytes(Call& call, apr_bucket_brigade* bb, core::Millis now) noexcept;
 [[nodiscard]] bool may_tunnel(const Call& call, const request_rec* r) noexcept;
 
 /// The outcome of a call whose scheme handler returned `rv`.
-[[nodiscard]] core::Outcome outcome_of(const Call& call, const request_rec* r, int rv) noexcept;
+[[nodiscard]] core::Outcome outcome_of(const RequestState& state, int rv) noexcept;
+
+/// The outcome of a call that has been answered with call.status.
+[[nodiscard]] core::Outcome answer_outcome(const RequestState& state) noexcept;
+
+/// The outcome of a call whose answer broke off after its headers.
+[[nodiscard]] core::Outcome broken_off_outcome(const RequestState& state) noexcept;
+
+/// When the request had been sent to its last byte, as far as that is known; until then, when the call began.
+[[nodiscard]] core::Millis sent_at(const RequestState& state) noexcept;
 
 /// Takes down what the scheme handler says of a call in the error log (see judge.cpp).
 void hear(Call& call, const ap_errorlog_info& said) noexcept;
 
-/// Time from "request sent" (where that is known) to the first byte of the response, or to now if none came.
-[[nodiscard]] core::Millis latency_of(const Call& call, core::Millis now) noexcept;
+/// Time from sent_at() to the first byte of the response, or to now if none came.
+[[nodiscard]] core::Millis latency_of(const RequestState& state, core::Millis now) noexcept;
 
 /// Is a call with this outcome a measurement of the member's speed?
 [[nodiscard]] bool is_timed(core::Outcome outcome) noexcept;

@@ -1,5 +1,7 @@
 #include "probe_marks.hpp"
 
+#include "read_ahead.hpp"
+
 namespace cb::httpd {
 namespace {
 
@@ -23,12 +25,14 @@ void keep_from_connection(request_rec* r, const char* name) noexcept {
 
 }  // namespace
 
-bool may_probe(request_rec* r, const Breaker& breaker, const shm::Slot& slot) noexcept {
+bool may_probe(const RequestState& state, const Breaker& breaker, const shm::Slot& slot) noexcept {
+    request_rec* const r = state.r;
+    if (!may_carry_probe(state, breaker, slot)) return false;
     const Settings* const said = said_for_request(r, Directive::probe_if);
     const ap_expr_info_t* const expr = said != nullptr ? said->probe_if : breaker.probe_if;
     if (expr == nullptr) return true;
-    const core::State state = core::state_of(slot.word.load(std::memory_order_acquire));
-    if (state != core::State::open && state != core::State::half_open) return false;
+    const core::State now = core::state_of(slot.word.load(std::memory_order_acquire));
+    if (now != core::State::open && now != core::State::half_open) return false;
     const char* error = nullptr;
     return ap_expr_exec(r, expr, &error) > 0;
 }

@@ -12,7 +12,7 @@ namespace cb::httpd {
 
 /// CircuitBreakerProbeIf: may this request be a probe of that member? The expression is evaluated only while there is
 /// something to probe; a closed member has no probes (should it open this very moment, the request is refused).
-[[nodiscard]] bool may_probe(request_rec* r, const Breaker& breaker, const shm::Slot& slot) noexcept;
+[[nodiscard]] bool may_probe(const RequestState& state, const Breaker& breaker, const shm::Slot& slot) noexcept;
 
 /// Takes the marks of an earlier attempt away.
 void unmark_request(RequestState& state) noexcept;

@@ -85,6 +85,12 @@ const char* read_body_limit(const Words& words, Policy& policy) noexcept {
                : words.wrong(words.word[0], "a number of bytes from 1 to 1048576");
 }
 
+const char* read_probe_body(const Words& words, Policy& policy) noexcept {
+    return parse_number(words.word[0], 0, core::kMaxProbeBody, policy.probe_body)
+               ? nullptr
+               : words.wrong(words.word[0], "a number of bytes from 0 to 16777216");
+}
+
 const char* read_settle(const Words& words, Policy& policy) noexcept {
     return parse_duration(words.word[0], 0, core::kDay, policy.settle)
                ? nullptr
@@ -189,6 +195,7 @@ constinit const Reader kReaders[kDirectives] = {
     {read_record_path, 1},
     {nullptr, 1, read_control},
     {read_health_check, 1},
+    {read_probe_body, 1},
 };
 
 }  // namespace cb::httpd

@@ -27,6 +27,9 @@ struct Sample {
 /// body is sent (`read`: once more is read, it was).
 enum class Interim : std::uint8_t { none, fields, fields_of_continue, read };
 
+/// The TLS handshake of a connection that was made for a call.
+enum class Handshake : std::uint8_t { none, done, failed };
+
 /// What becomes of an answer: it goes to the client, is held back until it is judged, or another member gives it.
 enum class Hold : std::uint8_t { none, undecided, withheld };
 
@@ -55,14 +58,22 @@ struct Call {
     core::Outcome told = core::Outcome::none;  // what the handler of another protocol said of it in the error log
     apr_off_t announced = -1;                  // Content-Length, where mod_proxy doesn't see to it
     apr_off_t passed = 0;                      // bytes of the body
-    conn_rec* new_connection = nullptr;        // to the backend, made for this call
+    conn_rec* new_connection = nullptr;        // to the backend, made for this call; nullptr once it is gone
+    core::Millis caught_up_at = 0;             // when all that the member had sent until then had been read
+    core::Millis client_wait = 0;              // time since then that was spent on passing it to the client
+    core::Millis passed_at = 0;                // when something was last passed on
     bool has_run = false;                      // a handler has been called for it
     bool is_http = false;                      // create_req tells "sent", the backend filter "bytes came"
     bool has_connection = false;               // HTTP: one of the pool is ours, new or kept; it is connected next
     bool is_new_connection = false;
     bool is_tunnel = false;  // mod_proxy_wstunnel's own: passes bytes, whatever they say
-    bool is_sent = false;
-    bool is_kept_alive = false;  // the connection had served a request before
+    Handshake handshake = Handshake::none;
+    bool has_written = false;       // HTTP: some of the request has been written
+    bool is_write_failed = false;   // HTTP: the rest of it could not be
+    bool is_sent = false;           // all of it that is sent before the member answers
+    bool waits_for_100 = false;     // the body is sent only after a `100 Continue`
+    bool is_request_error = false;  // httpd has answered the request itself, while it was being read
+    bool is_kept_alive = false;     // the connection had served a request before
     bool has_bytes = false;
     Interim interim = Interim::none;
     bool has_interim = false;   // an interim response that the client has seen, or bytes of a tunnel
@@ -83,7 +94,7 @@ struct Call {
 /// The calls of one request, as CircuitBreakerFailover sees them.
 struct Failover {
     const Snapshot* before = nullptr;     // nullptr: the present call's answer goes to the client, whatever it is
-    KeptBody* body = nullptr;             // nullptr: none, or not kept
+    bool keeps_body = false;              // so that the request may be sent again
     const proxy_worker* first = nullptr;  // member of the first call
     core::Millis began_at = 0;
     int tries = 0;
@@ -97,6 +108,7 @@ struct RequestState {
     const char* balancer_url = nullptr;  // *url before a member was chosen
     proxy_worker** tried = nullptr;      // members that have had this request, or refused it when asked
     int tried_count = 0;
+    RequestBody* body = nullptr;         // nullptr: the request has none
     Ramp* ramps = nullptr;               // of the members that were recovering when they were asked
     const char* probe_header = nullptr;  // set in headers_in for this attempt
     bool is_marked = false;              // as a probe

@@ -1,32 +1,31 @@
 #include "request_body.hpp"
 
-#include <cstring>
+#include <algorithm>
 #include <new>
+
+#include "runtime.hpp"
 
 namespace cb::httpd {
 namespace {
 
 ap_filter_rec_t* body_filter;
 
-void give_up(KeptBody& body) noexcept {
-    body.is_over = true;
-    apr_brigade_cleanup(body.bytes);
+void stop_keeping(RequestBody& body) noexcept {
+    body.keeps = false;
+    apr_brigade_cleanup(body.kept);
 }
 
 /// Copies the data; what the handler does with its own buckets does not touch ours.
-void keep(KeptBody& body, apr_bucket_brigade* bb) noexcept {
+void keep(RequestBody& body, apr_bucket_brigade* bb) noexcept {
     for (apr_bucket* b = APR_BRIGADE_FIRST(bb); b != APR_BRIGADE_SENTINEL(bb); b = APR_BUCKET_NEXT(b)) {
-        if (APR_BUCKET_IS_EOS(b)) body.has_end = true;
         if (APR_BUCKET_IS_METADATA(b)) continue;
         const char* data = nullptr;
         apr_size_t length = 0;
         if (apr_bucket_read(b, &data, &length, APR_BLOCK_READ) != APR_SUCCESS ||
-            body.size + static_cast<apr_off_t>(length) > body.limit ||
-            apr_brigade_write(body.bytes, nullptr, nullptr, data, length) != APR_SUCCESS) {
-            give_up(body);
+            apr_brigade_write(body.kept, nullptr, nullptr, data, length) != APR_SUCCESS) {
+            stop_keeping(body);
             return;
         }
-        body.size += static_cast<apr_off_t>(length);
     }
 }
 
@@ -38,80 +37,166 @@ void copy(apr_bucket_brigade* from, apr_bucket_brigade* to) noexcept {
     }
 }
 
-/// Moves at most `bytes` (one line, if `is_line`) from the replay.
-apr_status_t read_again(KeptBody& body, apr_bucket_brigade* bb, bool is_line, apr_off_t bytes) noexcept {
-    if (is_line) return apr_brigade_split_line(bb, body.replay, APR_BLOCK_READ, bytes);
+/// Moves at most `bytes` (one line, if `is_line`) of what was read ahead.
+apr_status_t take_ahead(RequestBody& body, apr_bucket_brigade* bb, bool is_line, apr_off_t bytes) noexcept {
+    if (is_line) return apr_brigade_split_line(bb, body.ahead, APR_BLOCK_READ, bytes);
     apr_bucket* end = nullptr;
-    const apr_status_t rv = apr_brigade_partition(body.replay, bytes, &end);
+    const apr_status_t rv = apr_brigade_partition(body.ahead, bytes, &end);
     if (rv != APR_SUCCESS && rv != APR_INCOMPLETE) return rv;
-    while (!APR_BRIGADE_EMPTY(body.replay) && APR_BRIGADE_FIRST(body.replay) != end) {
-        apr_bucket* const b = APR_BRIGADE_FIRST(body.replay);
+    while (!APR_BRIGADE_EMPTY(body.ahead) && APR_BRIGADE_FIRST(body.ahead) != end) {
+        apr_bucket* const b = APR_BRIGADE_FIRST(body.ahead);
         APR_BUCKET_REMOVE(b);
         APR_BRIGADE_INSERT_TAIL(bb, b);
     }
     return APR_SUCCESS;
 }
 
-/// -1 if the request doesn't tell.
-apr_off_t announced_length(const request_rec* r) noexcept {
-    const char* const text = apr_table_get(r->headers_in, "Content-Length");
-    apr_off_t length = 0;
-    if (text == nullptr || apr_table_get(r->headers_in, "Transfer-Encoding") != nullptr) return -1;
-    return ap_parse_strict_length(&length, text) != 0 ? length : -1;
+/// Notes what has come of the body.
+void note(RequestBody& body, apr_bucket_brigade* bb) noexcept {
+    for (apr_bucket* b = APR_BRIGADE_FIRST(bb); b != APR_BRIGADE_SENTINEL(bb); b = APR_BUCKET_NEXT(b)) {
+        if (APR_BUCKET_IS_EOS(b) && !body.has_end) {
+            body.has_end = true;
+            body.ended_at = runtime.process.clock.now();
+        }
+        if (b->length != static_cast<apr_size_t>(-1)) body.size += static_cast<apr_off_t>(b->length);
+    }
+    if (body.keeps && body.size > body.limit) stop_keeping(body);
+    if (body.keeps) keep(body, bb);
+}
+
+/// Reads from the client.
+apr_status_t read(RequestBody& body, ap_filter_t* next, apr_bucket_brigade* bb, ap_input_mode_t mode,
+                  apr_read_type_e block, apr_off_t bytes) noexcept {
+    body.is_reading = true;
+    const apr_status_t rv = ap_get_brigade(next, bb, mode, block, bytes);
+    body.is_reading = false;
+    if (rv != APR_SUCCESS && !APR_STATUS_IS_EAGAIN(rv)) body.failure = rv;
+    return rv;
+}
+
+/// What was read ahead, for the handler; the end of it is told by `has_end`.
+void set_aside(RequestBody& body, apr_bucket_brigade* bb, apr_pool_t* p) noexcept {
+    while (!APR_BRIGADE_EMPTY(bb)) {
+        apr_bucket* const b = APR_BRIGADE_FIRST(bb);
+        if (APR_BUCKET_IS_METADATA(b)) {
+            apr_bucket_delete(b);
+            continue;
+        }
+        const apr_status_t rv = apr_bucket_setaside(b, p);
+        if (rv != APR_SUCCESS && !APR_STATUS_IS_ENOTIMPL(rv)) body.failure = rv;
+        APR_BUCKET_REMOVE(b);
+        APR_BRIGADE_INSERT_TAIL(body.ahead, b);
+    }
+}
+
+/// The call has no time left, and the member has the right to be rid of it.
+bool is_late(const RequestBody& body) noexcept {
+    return body.deadline != 0 && runtime.process.clock.now() >= body.deadline;
 }
 
 extern "C" apr_status_t on_body(ap_filter_t* f, apr_bucket_brigade* bb, ap_input_mode_t mode, apr_read_type_e block,
-                                apr_off_t readbytes) noexcept {
-    auto& body = *static_cast<KeptBody*>(f->ctx);
-    const bool is_reading = mode == AP_MODE_READBYTES || mode == AP_MODE_GETLINE;
-    if (is_reading && !APR_BRIGADE_EMPTY(body.replay)) {
-        const apr_status_t rv = read_again(body, bb, mode == AP_MODE_GETLINE, readbytes);
-        if (rv == APR_SUCCESS && body.has_end && APR_BRIGADE_EMPTY(body.replay)) {
+                                apr_off_t bytes) noexcept {
+    auto& body = *static_cast<RequestBody*>(f->ctx);
+    const bool takes = mode == AP_MODE_READBYTES || mode == AP_MODE_GETLINE;
+    if (takes && !APR_BRIGADE_EMPTY(body.ahead)) {
+        const apr_status_t rv = take_ahead(body, bb, mode == AP_MODE_GETLINE, bytes);
+        if (rv == APR_SUCCESS && body.has_end && APR_BRIGADE_EMPTY(body.ahead)) {
             APR_BRIGADE_INSERT_TAIL(bb, apr_bucket_eos_create(bb->bucket_alloc));
         }
         return rv;
     }
-    const apr_status_t rv = ap_get_brigade(f->next, bb, mode, block, readbytes);
-    if (rv == APR_SUCCESS && !body.is_over && !body.has_end) {
-        if (is_reading) {
-            keep(body, bb);
-        } else if (mode != AP_MODE_INIT) {
-            give_up(body);  // a read that leaves its bytes, or takes them in a way of its own
-        }
+    const bool had_end = body.has_end;
+    const apr_status_t rv = read(body, f->next, bb, mode, block, bytes);
+    if (rv != APR_SUCCESS || had_end) return rv;
+    if (is_late(body)) {
+        apr_brigade_cleanup(bb);
+        body.failure = APR_TIMEUP;
+        return APR_TIMEUP;
+    }
+    if (takes) {
+        note(body, bb);
+    } else if (mode != AP_MODE_INIT && body.keeps) {
+        stop_keeping(body);  // a read that leaves its bytes, or takes them in a way of its own
     }
     return rv;
+}
+
+/// Nearest to the handler, and first of the protocol filters: mod_proxy_http takes a filter for content before them for
+/// one that changes the body, and would then not send the client's Content-Length but wait for the whole body
+/// (ap_proxy_http_prefetch compares the two pointers). httpd's functions would put it behind HTTP_IN.
+void put_first(request_rec* r, RequestBody& body) noexcept {
+    auto* const filter = static_cast<ap_filter_t*>(apr_pcalloc(r->pool, sizeof(ap_filter_t)));
+    filter->frec = body_filter;
+    filter->ctx = &body;
+    filter->r = r;
+    filter->c = r->connection;
+    filter->next = r->input_filters;
+    body.filter = filter;
+    if (r->proto_input_filters == r->input_filters) r->proto_input_filters = filter;
+    r->input_filters = filter;
 }
 
 }  // namespace
 
 void register_body_filter() noexcept {
-    body_filter = ap_register_input_filter("CIRCUITBREAKER_REQUEST_BODY", on_body, nullptr,
-                                           static_cast<ap_filter_type>(AP_FTYPE_RESOURCE - 1));
+    body_filter = ap_register_input_filter("CIRCUITBREAKER_REQUEST_BODY", on_body, nullptr, AP_FTYPE_PROTOCOL);
 }
 
 bool has_body(const request_rec* r) noexcept {
+    if (r->main != nullptr) return false;
+    if (apr_table_get(r->headers_in, "Transfer-Encoding") != nullptr) return true;
     const char* const length = apr_table_get(r->headers_in, "Content-Length");
-    return apr_table_get(r->headers_in, "Transfer-Encoding") != nullptr ||
-           (length != nullptr && std::strcmp(length, "0") != 0);
+    return length != nullptr && announced_length(r) != 0;
 }
 
-KeptBody* keep_body(request_rec* r, apr_off_t limit) noexcept {
-    if (announced_length(r) > limit) return nullptr;
-    auto* const body = new (apr_palloc(r->pool, sizeof(KeptBody))) KeptBody();
-    body->bytes = apr_brigade_create(r->pool, r->connection->bucket_alloc);
-    body->replay = apr_brigade_create(r->pool, r->connection->bucket_alloc);
-    body->limit = limit;
-    ap_add_input_filter_handle(body_filter, body, r, r->connection);
+RequestBody* watch_body(request_rec* r) noexcept {
+    if (!has_body(r)) return nullptr;
+    auto* const body = new (apr_palloc(r->pool, sizeof(RequestBody))) RequestBody();
+    body->kept = apr_brigade_create(r->pool, r->connection->bucket_alloc);
+    body->ahead = apr_brigade_create(r->pool, r->connection->bucket_alloc);
+    put_first(r, *body);
     return body;
 }
 
-void rewind_body(request_rec* r, KeptBody& body) noexcept {
-    apr_brigade_cleanup(body.replay);
-    copy(body.bytes, body.replay);
+bool keep_body(const request_rec* r, RequestBody& body, apr_off_t limit) noexcept {
+    if (body.keeps && body.is_whole()) return true;  // it is here already
+    if (!body.keeps && (body.size > 0 || body.has_end)) return false;
+    if (body.failure != APR_SUCCESS || body.size > limit || announced_length(r) > limit) return false;
+    body.keeps = true;
+    body.limit = limit;
+    return true;
+}
+
+Fetched fetch_body(request_rec* r, RequestBody& body, apr_off_t bytes) noexcept {
+    if (body.size == 0 && !body.has_end && r->expecting_100 != 0) return Fetched::waiting;
+    if (body.size == 0 && !body.keeps) body.keeps = true;
+    body.limit = std::max(body.limit, bytes);
+    apr_bucket_brigade* const bb = apr_brigade_create(r->pool, r->connection->bucket_alloc);
+    while (!body.has_end && body.size < bytes && body.failure == APR_SUCCESS) {
+        const auto most = std::min<apr_off_t>(bytes - body.size, HUGE_STRING_LEN);
+        if (read(body, body.filter->next, bb, AP_MODE_READBYTES, APR_BLOCK_READ, most) != APR_SUCCESS) break;
+        if (APR_BRIGADE_EMPTY(bb)) body.failure = APR_EOF;
+        note(body, bb);
+        set_aside(body, bb, r->pool);
+    }
+    if (body.failure != APR_SUCCESS) return Fetched::failed;
+    return body.has_end ? Fetched::whole : Fetched::part;
+}
+
+void rewind_body(request_rec* r, RequestBody& body) noexcept {
+    apr_brigade_cleanup(body.ahead);
+    copy(body.kept, body.ahead);
     // mod_proxy_http keeps what it has read and not sent: it comes from us again.
     void* prefetched = nullptr;
     apr_pool_userdata_get(&prefetched, "proxy-req-input", r->pool);
     if (prefetched != nullptr) apr_brigade_cleanup(static_cast<apr_bucket_brigade*>(prefetched));
+}
+
+apr_off_t announced_length(const request_rec* r) noexcept {
+    const char* const text = apr_table_get(r->headers_in, "Content-Length");
+    apr_off_t length = 0;
+    if (text == nullptr || apr_table_get(r->headers_in, "Transfer-Encoding") != nullptr) return -1;
+    return ap_parse_strict_length(&length, text) != 0 ? length : -1;
 }
 
 }  // namespace cb::httpd

@@ -1,34 +1,61 @@
-// A request's body, kept so that it can be sent again.
+// The request's body on its way from the client to the member.
 //
-// Purpose: an input filter next to the handler copies what passes, up to a limit. A request whose body is longer, or
-// has not been kept from its first byte on, is not sent twice. Thread safety: one request's.
+// Purpose: an input filter between the handler and httpd's own filters. It sees how far the body has come and whether
+// reading it failed, since what the client does must never count against a member. It can keep the body so that it can
+// be sent again, and read it ahead, before a member is asked.
+// Thread safety: one request's.
+// Invariants: it changes no byte, and mod_proxy frames the request as it would without it.
 #ifndef CIRCUITBREAKER_HTTPD_REQUEST_BODY_HPP
 #define CIRCUITBREAKER_HTTPD_REQUEST_BODY_HPP
 
+#include "core/policy.hpp"
 #include "httpd_api.hpp"
 
 namespace cb::httpd {
 
-struct KeptBody {
-    apr_bucket_brigade* bytes = nullptr;   // from the first on
-    apr_bucket_brigade* replay = nullptr;  // what of them is still to be read again
-    apr_off_t size = 0;
-    apr_off_t limit = 0;
+struct RequestBody {
+    ap_filter_t* filter = nullptr;
+    apr_bucket_brigade* kept = nullptr;   // from the first byte on, while `keeps`
+    apr_bucket_brigade* ahead = nullptr;  // what has been read and is still to be given to the handler
+    apr_off_t size = 0;                   // bytes read from the client
+    apr_off_t limit = 0;                  // of what is kept
+    core::Millis ended_at = 0;            // when it had been read to its end
+    core::Millis deadline = 0;            // reading fails when more comes after that; 0: no deadline
+    apr_status_t failure = APR_SUCCESS;   // how reading from the client failed
+    bool keeps = false;
     bool has_end = false;
-    bool is_over = false;  // there was more than the limit: nothing is kept
+    bool is_reading = false;  // the client's bytes are being read just now: errors that pass are about the request
+
+    /// The client has sent all of it.
+    [[nodiscard]] bool is_whole() const noexcept { return has_end && failure == APR_SUCCESS; }
 };
 
 void register_body_filter() noexcept;
 
-/// Does the client send a body with this request?
+/// Does the request have a body, as mod_proxy sees it? Not a subrequest's: mod_proxy sends none with it.
 [[nodiscard]] bool has_body(const request_rec* r) noexcept;
 
-/// Begins to keep the body. To be called before anything is read of it. nullptr if it says itself that it is longer: a
-/// filter of ours would make mod_proxy_http wait for the whole of it before it asks the member.
-[[nodiscard]] KeptBody* keep_body(request_rec* r, apr_off_t limit) noexcept;
+/// Watches the body from now on. nullptr if the request says that it has none. To be called before any of it is read.
+[[nodiscard]] RequestBody* watch_body(request_rec* r) noexcept;
 
-/// It will be read from its first byte on once more.
-void rewind_body(request_rec* r, KeptBody& body) noexcept;
+/// Keeps the body, up to `limit` bytes, so that it can be sent again. False if that can't be: it says itself that it is
+/// longer, or some of it has gone by already.
+[[nodiscard]] bool keep_body(const request_rec* r, RequestBody& body, apr_off_t limit) noexcept;
+
+enum class Fetched : std::uint8_t {
+    whole,    // all of it is here
+    part,     // there is more than that
+    waiting,  // the client sends it only after a `100 Continue`, which is the member's to send
+    failed,   // reading failed; `body.failure` says how
+};
+/// Reads up to `bytes` of the body ahead, waiting for the client. The handler reads them as it would have.
+[[nodiscard]] Fetched fetch_body(request_rec* r, RequestBody& body, apr_off_t bytes) noexcept;
+
+/// All of a kept body, from its first byte on, is read once more.
+void rewind_body(request_rec* r, RequestBody& body) noexcept;
+
+/// Content-Length, -1 if the request doesn't tell.
+[[nodiscard]] apr_off_t announced_length(const request_rec* r) noexcept;
 
 }  // namespace cb::httpd
 

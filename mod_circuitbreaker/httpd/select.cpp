@@ -5,6 +5,7 @@
 #include "mask.hpp"
 #include "probe_marks.hpp"
 #include "ramp.hpp"
+#include "read_ahead.hpp"
 #include "refuse.hpp"
 #include "runtime.hpp"
 
@@ -18,16 +19,25 @@ shm::Refusal take_permit(RequestState& state, proxy_worker& worker) noexcept {
     Breaker* const breaker = runtime.registry->find(worker);
     if (breaker == nullptr) return shm::Refusal::none;
     shm::Slot& slot = *breaker->slot.load(std::memory_order_acquire);
+    const core::Millis span = lease_span(state.r, *breaker, worker);
     const shm::Admission admission =
-        shm::admit(slot, breaker->policy, runtime.process, in_flight(*breaker), may_probe(state.r, *breaker, slot),
-                   lease_span(state.r, *breaker, worker), ramp_ticket(state, *breaker, slot));
+        shm::admit(slot, breaker->policy, runtime.process, in_flight(*breaker), may_probe(state, *breaker, slot), span,
+                   ramp_ticket(state, *breaker, slot));
     if (admission.refusal != shm::Refusal::none) {
         if (breaker->is_enforcing()) return admission.refusal;
         count_refusal(*breaker, slot, admission.refusal);
     }
     begin_call(state, *breaker, slot, worker, admission.permit);
-    mark_request(state, *breaker, slot, admission.permit.kind == shm::PermitKind::probe);
+    const bool is_probe = admission.permit.kind == shm::PermitKind::probe;
+    if (state.body != nullptr) state.body->deadline = is_probe ? admission.permit.taken_at + span : 0;
+    mark_request(state, *breaker, slot, is_probe);
     return shm::Refusal::none;
+}
+
+/// For as much of the request's body as a permit for that member needs. OK, or what is wrong with the request.
+int wait_for_body(const RequestState& state, const proxy_worker& worker) noexcept {
+    const Breaker* const breaker = state.body != nullptr ? runtime.registry->find(worker) : nullptr;
+    return breaker != nullptr ? read_ahead(state, *breaker, *breaker->slot.load(std::memory_order_acquire)) : OK;
 }
 
 void note_tried(RequestState& state, proxy_worker* worker) noexcept {
@@ -67,6 +77,10 @@ int choose(RequestState& state, Mask& mask, proxy_worker** worker, proxy_balance
             if (rv == HTTP_SERVICE_UNAVAILABLE && !mask.is_empty()) return give_up(state, mask);
             return rv;
         }
+        if (const int status = wait_for_body(state, **worker); status != OK) {
+            *worker = nullptr;
+            return status;
+        }
         const shm::Refusal refusal = take_permit(state, **worker);
         if (refusal == shm::Refusal::none) return OK;
         // Another process was faster: without this member, then, and from the URL that we were given.
@@ -99,6 +113,7 @@ int admit_plain_worker(RequestState& state, proxy_worker** worker, proxy_balance
     shm::Slot& slot = *breaker->slot.load(std::memory_order_acquire);
     shm::Refusal refusal = refusal_of(state, *breaker, slot);
     if (refusal == shm::Refusal::none) {
+        if (const int status = wait_for_body(state, **worker); status != OK) return status;
         refusal = take_permit(state, **worker);
         if (refusal == shm::Refusal::none) return OK;
         count_refusal(*breaker, slot, refusal);
@@ -118,6 +133,7 @@ extern "C" int on_pre_request(proxy_worker** worker, proxy_balancer** balancer, 
     state.is_fallback = false;
     close_call(state);  // Observe: mod_proxy comes again for its own failover
     state.conf = conf;
+    if (state.body == nullptr) state.body = watch_body(r);
     proxy_balancer* chosen = *balancer;
     if (chosen == nullptr && names_balancer(*url)) {
         chosen = proxy.get_balancer(r->pool, conf, *url, 1);

@@ -41,6 +41,7 @@ void overlay(apr_pool_t* p, Settings& outer, const Settings& inner) noexcept {
     if (inner.has(Directive::record_path)) to.record_path = from.record_path;
     if (inner.has(Directive::control)) outer.control = inner.control;
     if (inner.has(Directive::health_check)) to.early_probe = from.early_probe;
+    if (inner.has(Directive::probe_body)) to.probe_body = from.probe_body;
     outer.set |= inner.set;
     for (std::uint32_t i = 0; i < kDirectives; ++i) {
         if (inner.where[i] != nullptr) outer.where[i] = inner.where[i];

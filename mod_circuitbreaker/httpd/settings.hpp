@@ -42,8 +42,9 @@ enum class Directive : std::uint8_t {
     record_path,
     control,
     health_check,
+    probe_body,
 };
-inline constexpr std::uint32_t kDirectives = 25;
+inline constexpr std::uint32_t kDirectives = 26;
 
 /// The names as they stand in httpd.conf, in the order of Directive.
 inline constexpr const char* kDirectiveNames[kDirectives] = {
@@ -72,6 +73,7 @@ inline constexpr const char* kDirectiveNames[kDirectives] = {
     "CircuitBreakerRecordPath",
     "CircuitBreakerControl",
     "CircuitBreakerHealthCheck",
+    "CircuitBreakerProbeBody",
 };
 
 struct Settings {

@@ -70,6 +70,7 @@ void put_back(request_rec* r, const Snapshot& snapshot) noexcept {
         r->proto_output_filters = snapshot.proto_output_filters;
         r->input_filters = snapshot.input_filters;
         r->proto_input_filters = snapshot.proto_input_filters;
+        r->connection->keepalive = snapshot.keepalive;
     }
     for (ap_filter_t* filter = r->output_filters; filter != nullptr;) {
         ap_filter_t* const next = filter->next;
@@ -89,7 +90,6 @@ void put_back(request_rec* r, const Snapshot& snapshot) noexcept {
     if (r->main != nullptr) r->main->no_cache = snapshot.main_no_cache;
     r->no_local_copy = snapshot.no_local_copy;
     r->eos_sent = snapshot.is_eos_sent ? 1 : 0;
-    r->connection->keepalive = snapshot.keepalive;
 }
 
 }  // namespace cb::httpd

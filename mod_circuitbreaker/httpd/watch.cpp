@@ -1,5 +1,6 @@
 #include "watch.hpp"
 
+#include "backend_connection.hpp"
 #include "call.hpp"
 #include "holding.hpp"
 #include "judge.hpp"
@@ -28,11 +29,12 @@ void mark(Call& call, shm::Phase phase, core::Millis due = 0) noexcept {
 
 // --- what the backend sends ---
 
-void note_sent(Call& call, conn_rec* backend) noexcept {
+void note_sent(Call& call, conn_rec* backend, bool waits_for_100) noexcept {
     call.interim = Interim::none;
     call.is_sent = true;
+    call.waits_for_100 = waits_for_100;
     call.sent_at = now();
-    mark(call, shm::Phase::sent);
+    if (!waits_for_100) mark(call, shm::Phase::sent);
     set_probe_timeout(call, backend);
 }
 
@@ -61,7 +63,7 @@ apr_status_t read_on(Call& call, ap_filter_t* next, apr_bucket_brigade* bb, ap_i
                                                apr_off_t readbytes) noexcept {
     Call& call = state.call;
     // After a `100 Continue` the body was sent.
-    if (call.interim == Interim::read) note_sent(call, f->c);
+    if (call.interim == Interim::read) note_sent(call, f->c, false);
     const apr_status_t rv = read_on(call, f->next, bb, mode, block, readbytes);
     if (rv != APR_SUCCESS || !has_data(bb)) return rv;
     restore_timeout(call);
@@ -115,15 +117,50 @@ void note_headers(RequestState& state) noexcept {
     note_new_session(state);
     note_headers_for_rules(state);
     if (!call.is_probe()) return;
-    core::Verdict verdict = judge(state, core::status_outcome(call.status), false).verdict;
-    if (is_slow(call) && verdict != core::Verdict::fatal) verdict = core::Verdict::failure;
+    core::Verdict verdict = judge(state, answer_outcome(state), false).verdict;
+    if (is_slow(state) && verdict != core::Verdict::fatal) verdict = core::Verdict::failure;
     // A thread that is blocked in a silent stream runs no code of ours: whoever asks for the slot then settles it.
     mark(call, shm::provisional(verdict), call.headers_at + settle_time(state.r, *call.breaker));
+}
+
+/// An error that httpd has found in the request passes here on its way to the client, in place of an answer: HTTP_IN
+/// sends it (bail_out_on_error in http_filters.c), or another filter that reads the request. What mod_proxy itself
+/// sends, for a member that broke off, is a 502 (ap_proxy_backend_broke); mod_proxy_http2 says 400 once the answer has
+/// begun.
+bool is_error_of_request(const RequestState& state, const apr_bucket* b) noexcept {
+    if (state.body != nullptr && state.body->is_reading) return true;
+    const int status = static_cast<const ap_bucket_error*>(b->data)->status;
+    return !state.call.has_headers && status != HTTP_BAD_GATEWAY && status != HTTP_GATEWAY_TIME_OUT;
+}
+
+/// Nothing of it is ours: neither withheld nor counted, and the connection stays as it was left.
+apr_status_t pass_error_of_request(RequestState& state, ap_filter_t* f, apr_bucket_brigade* bb) noexcept {
+    state.call.is_request_error = true;
+    state.failover.before = nullptr;
+    return let_go(state.call, f, bb);
+}
+
+/// Passes on what the client gets now, and notes how long that took. A client that takes it slowly makes mod_proxy read
+/// slowly, and a member that waits for that may break off.
+apr_status_t pass_timed(RequestState& state, ap_filter_t* f, apr_bucket_brigade* bb, bool is_end) noexcept {
+    Call& call = state.call;
+    if (is_end || call.is_finished) return pass_or_hold(state, f, bb, is_end);
+    constexpr core::Millis kPause = 20;  // since all else was passed on: then mod_proxy has waited for the member
+    const core::Millis before = now();
+    if (call.caught_up_at == 0 || before - call.passed_at >= kPause) {
+        call.caught_up_at = before;
+        call.client_wait = 0;
+    }
+    const apr_status_t rv = pass_or_hold(state, f, bb, is_end);
+    call.passed_at = now();
+    call.client_wait += call.passed_at - before;
+    return rv;
 }
 
 extern "C" apr_status_t on_response(ap_filter_t* f, apr_bucket_brigade* bb) noexcept {
     auto& state = *static_cast<RequestState*>(f->ctx);
     Call& call = state.call;
+    if (call.is_request_error) return ap_pass_brigade(f->next, bb);
     if (call.is_cut) {  // how the handler ends what we stopped says nothing of the member
         apr_brigade_cleanup(bb);
         return APR_ECONNABORTED;
@@ -133,6 +170,7 @@ extern "C" apr_status_t on_response(ap_filter_t* f, apr_bucket_brigade* bb) noex
     bool is_read_later = false;
     for (apr_bucket* b = APR_BRIGADE_FIRST(bb); b != APR_BRIGADE_SENTINEL(bb); b = APR_BUCKET_NEXT(b)) {
         if (AP_BUCKET_IS_ERROR(b)) {
+            if (is_error_of_request(state, b)) return pass_error_of_request(state, f, bb);
             call.is_broken_off = true;
             is_error_first = !call.is_answering;
         }
@@ -155,17 +193,18 @@ extern "C" apr_status_t on_response(ap_filter_t* f, apr_bucket_brigade* bb) noex
         note_body_for_rules(state, bb);
         if (is_end) {
             note_end_for_rules(state, OK);
-            finish_call(state, call.is_broken_off ? core::Outcome::truncated : core::status_outcome(call.status));
+            finish_call(state, call.is_broken_off ? broken_off_outcome(state) : answer_outcome(state));
         } else if (has_settled(state)) {
-            finish_call(state, core::status_outcome(call.status));
+            finish_call(state, answer_outcome(state));
         }
     }
-    return pass_or_hold(state, f, bb, is_end);
+    return pass_timed(state, f, bb, is_end);
 }
 
 /// The request is sent: what comes back?
-void begin_watch(RequestState& state, ap_filter_rec_t* filter, request_rec* response, conn_rec* backend) noexcept {
-    note_sent(state.call, backend);
+void begin_watch(RequestState& state, ap_filter_rec_t* filter, request_rec* response, conn_rec* backend,
+                 bool waits_for_100) noexcept {
+    note_sent(state.call, backend, waits_for_100);
     ap_add_input_filter_handle(filter, &state, response, backend);
 }
 
@@ -178,7 +217,7 @@ extern "C" int on_fixups(request_rec* r) noexcept {
     call.has_connection = true;
     if (call.breaker == nullptr || call.new_connection == nullptr || call.worker->s->scheme[0] != 'w') return OK;
     call.is_tunnel = true;
-    begin_watch(*state, tunnel_filter, nullptr, call.new_connection);
+    begin_watch(*state, tunnel_filter, nullptr, call.new_connection, false);
     return OK;
 }
 
@@ -186,7 +225,9 @@ extern "C" int on_create_req(request_rec* r, request_rec* pr) noexcept {
     RequestState* const state = request_state(r, false);
     if (state == nullptr || !state->is_nested || state->call.breaker == nullptr) return DECLINED;
     state->call.is_kept_alive = pr->connection->keepalives > 0;
-    begin_watch(*state, backend_filter, pr, pr->connection);
+    // Only the head is sent, with an Expect of the client's or of `ping=`; the body follows a `100 Continue`.
+    const bool waits_for_100 = state->body != nullptr && apr_table_get(r->notes, "proxy-100-continue") != nullptr;
+    begin_watch(*state, backend_filter, pr, pr->connection, waits_for_100);
     return OK;
 }
 
@@ -197,12 +238,13 @@ ap_filter_t* add_response_filter(RequestState& state) noexcept {
 }
 
 void note_begin(RequestState& state) noexcept {
-    if (state.call.is_probe() && !state.call.is_http && !has_body(state.r)) mark(state.call, shm::Phase::sent);
+    const bool is_here = state.body == nullptr || state.body->is_whole();
+    if (state.call.is_probe() && !state.call.is_http && is_here) mark(state.call, shm::Phase::sent);
 }
 
-bool is_slow(const Call& call) noexcept {
-    const core::Millis threshold = call.breaker->policy.slow_call.threshold;
-    return threshold > 0 && latency_of(call, now()) > threshold;
+bool is_slow(const RequestState& state) noexcept {
+    const core::Millis threshold = state.call.breaker->policy.slow_call.threshold;
+    return threshold > 0 && latency_of(state, now()) > threshold;
 }
 
 bool has_settled(const RequestState& state) noexcept {
@@ -212,6 +254,7 @@ bool has_settled(const RequestState& state) noexcept {
 
 void register_watch_filters() noexcept {
     register_body_filter();
+    register_backend_filter();
     // Next to the handler: sees what the backend sent before any other filter has touched it.
     response_filter = ap_register_output_filter("CIRCUITBREAKER_RESPONSE", on_response, nullptr,
                                                 static_cast<ap_filter_type>(AP_FTYPE_RESOURCE - 1));

@@ -21,7 +21,7 @@ void register_watch_hooks() noexcept;
 void note_begin(RequestState& state) noexcept;
 
 /// The call has been slower than CircuitBreakerSlowCall so far.
-[[nodiscard]] bool is_slow(const Call& call) noexcept;
+[[nodiscard]] bool is_slow(const RequestState& state) noexcept;
 
 /// Its response has gone on for longer than CircuitBreakerSettle after the headers: it is judged by them, however it
 /// ends (DESIGN 4.8).

@@ -72,6 +72,7 @@ INSTANTIATE_TEST_SUITE_P(
         Usage{"Failover", "CircuitBreakerFailover", "All tries=3", "All budget=5 tries=2 timeout=1s x",
               "Off, Probes or All", true},
         Usage{"BodyLimit", "CircuitBreakerBodyLimit", "4096", "1 2", "from 1 to 1048576", true},
+        Usage{"ProbeBody", "CircuitBreakerProbeBody", "4096", "1 2", "from 0 to 16777216", false},
         Usage{"Settle", "CircuitBreakerSettle", "5s", "5s 6s", "from 0s to 24h", true},
         Usage{"RetryAfter", "CircuitBreakerRetryAfter", "Off", "On Off", "On or Off", true},
         Usage{"RecordPath", "CircuitBreakerRecordPath", "On", "On Off", "On or Off", false}),

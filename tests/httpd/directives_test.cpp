@@ -178,6 +178,8 @@ INSTANTIATE_TEST_SUITE_P(
                     "",
                     {"0", "-1", "1048577", "8k", "Off", "8192.0"},
                     "from 1 to 1048576"},
+        WrongValues{
+            "ProbeBody", "CircuitBreakerProbeBody", "", {"-1", "16777217", "64k", "Off", "1.5"}, "from 0 to 16777216"},
         WrongValues{"Settle", "CircuitBreakerSettle", "", {"10", "25h", "Off", "-1s"}, "from 0s to 24h"},
         WrongValues{"RecordPath", "CircuitBreakerRecordPath", "", {"1", "Yes", "/path", "Observe"}, "On or Off"},
         WrongValues{"HealthCheck", "CircuitBreakerHealthCheck", "", {"On", "1", "earlier", "10s"}, "Off or Early"},
@@ -212,6 +214,7 @@ TEST(RightValue, OfEveryDirectivePassesToTheEndsOfItsRange) {
         {"CircuitBreakerFailover ", "off", "Probes", "ALL", "All budget=0", "All budget=100% tries=2 timeout=1ms",
          "Probes TRIES=100 timeout=24h"},
         {"CircuitBreakerBodyLimit ", "1", "1048576", "8192"},
+        {"CircuitBreakerProbeBody ", "0", "16777216", "65536"},
         {"CircuitBreakerSettle ", "0s", "24h", "500ms"},
         {"CircuitBreakerRetryAfter ", "On", "off"},
         {"CircuitBreakerRecordPath ", "Off", "on"},

@@ -216,6 +216,7 @@ const apr_array_header_t* policy_lines(apr_pool_t* p, const MemberSnapshot& memb
     put(Directive::fallback, breaker.fallback != nullptr ? breaker.fallback : "Off");
     put(Directive::failover, failover_text(p, policy.failover));
     put(Directive::health_check, policy.early_probe ? "Early" : "Off");
+    put(Directive::probe_body, apr_psprintf(p, "%u", policy.probe_body));
     put(Directive::record_path, on_off(policy.record_path));
     return lines;
 }

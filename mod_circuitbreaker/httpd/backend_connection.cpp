@@ -1,0 +1,104 @@
+#include "backend_connection.hpp"
+
+#include <cstring>
+#include <utility>
+
+#include "judge.hpp"
+
+namespace cb::httpd {
+namespace {
+
+ap_filter_rec_t* write_filter;
+
+/// The call that this thread is making.
+constinit thread_local Call* running_call = nullptr;
+
+/// mod_ssl notes how the handshake ended (ssl_engine_io.c, ssl_io_filter_handshake).
+void note_handshake(Call& call, const conn_rec& c) noexcept {
+    const char* const result = apr_table_get(c.notes, "SSL_connect_rv");
+    if (result == nullptr) return;
+    call.handshake = std::strcmp(result, "ok") == 0 ? Handshake::done : Handshake::failed;
+}
+
+/// The connection ends, perhaps before the handler returns.
+extern "C" apr_status_t on_connection_end(void* data) noexcept {
+    auto& call = *static_cast<Call*>(data);
+    note_handshake(call, *call.new_connection);
+    call.new_connection = nullptr;
+    return APR_SUCCESS;
+}
+
+/// Has the member answered already? What came before a reset can still be read.
+bool has_answer(conn_rec& c) noexcept {
+    apr_bucket_brigade* const bb = apr_brigade_create(c.pool, c.bucket_alloc);
+    apr_off_t length = 0;
+    const bool has = ap_get_brigade(c.input_filters, bb, AP_MODE_SPECULATIVE, APR_NONBLOCK_READ, 1) == APR_SUCCESS &&
+                     apr_brigade_length(bb, 0, &length) == APR_SUCCESS && length > 0;
+    apr_brigade_destroy(bb);
+    return has;
+}
+
+/// A member may answer before it has read all of the request, and close. mod_proxy_http would see the failing write
+/// alone, and never read the answer. So the rest of the request is dropped here, and mod_proxy_http goes on.
+extern "C" apr_status_t on_backend_write(ap_filter_t* f, apr_bucket_brigade* bb) noexcept {
+    Call* const call = running_call;
+    if (call == nullptr || !call->is_http || call->is_sent) return ap_pass_brigade(f->next, bb);
+    if (call->is_write_failed) {
+        apr_brigade_cleanup(bb);
+        return APR_SUCCESS;
+    }
+    conn_rec& c = *f->c;
+    const apr_status_t rv = ap_pass_brigade(f->next, bb);
+    if (rv == APR_SUCCESS && c.aborted == 0) {
+        call->has_written = true;
+        return rv;
+    }
+    if (!call->has_written) return rv;
+    const unsigned was_aborted = c.aborted;
+    c.aborted = 0;  // mod_ssl reads no more where it is set
+    if (!has_answer(c)) {
+        c.aborted = was_aborted != 0 ? 1 : 0;
+        return rv;
+    }
+    call->is_write_failed = true;
+    c.keepalive = AP_CONN_CLOSE;
+    apr_brigade_cleanup(bb);
+    return APR_SUCCESS;
+}
+
+}  // namespace
+
+RunningCall::RunningCall(Call& call) noexcept : outer_(std::exchange(running_call, &call)) {}
+
+RunningCall::~RunningCall() {
+    Call& call = *std::exchange(running_call, outer_);
+    if (call.new_connection == nullptr) return;
+    note_handshake(call, *call.new_connection);
+    apr_pool_cleanup_kill(call.new_connection->pool, &call, on_connection_end);
+    call.new_connection = nullptr;
+}
+
+void register_backend_filter() noexcept {
+    // Before mod_ssl's, which is of this type + 5: what is written is the request itself.
+    write_filter = ap_register_output_filter("CIRCUITBREAKER_WRITE", on_backend_write, nullptr, AP_FTYPE_CONNECTION);
+}
+
+extern "C" int cb_on_pre_connection(conn_rec* c, void*) noexcept {
+    Call* const call = running_call;
+    if (call == nullptr) return OK;
+    if (call->new_connection != nullptr) {  // a second one: the first address did not do
+        apr_pool_cleanup_kill(call->new_connection->pool, call, on_connection_end);
+    }
+    call->new_connection = c;
+    call->is_new_connection = true;
+    // Before the pool's subpools go, in which the connection's notes may live.
+    apr_pool_pre_cleanup_register(c->pool, call, on_connection_end);
+    ap_add_output_filter_handle(write_filter, nullptr, nullptr, c);
+    return OK;
+}
+
+extern "C" void cb_on_error_log(const ap_errorlog_info* said, const char*) noexcept {
+    if (running_call != nullptr) hear(*running_call, *said);
+}
+
+}  // namespace cb::httpd

@@ -1,0 +1,35 @@
+// The connection to the member that the running call uses.
+//
+// Purpose: what happens on it, told to the call: that it is new, how its TLS handshake ended, how far writing the request
+// has come, and what mod_proxy says of it in the error log.
+// Thread safety: a call runs on one thread, and everything here looks at that thread's own call.
+#ifndef CIRCUITBREAKER_HTTPD_BACKEND_CONNECTION_HPP
+#define CIRCUITBREAKER_HTTPD_BACKEND_CONNECTION_HPP
+
+#include "request.hpp"
+
+namespace cb::httpd {
+
+void register_backend_filter() noexcept;
+
+/// While it lives, connections are made for this call on this thread. (An ErrorDocument may be a call within a call.)
+class RunningCall {
+  public:
+    explicit RunningCall(Call& call) noexcept;
+    ~RunningCall();
+    RunningCall(const RunningCall&) = delete;
+    RunningCall& operator=(const RunningCall&) = delete;
+
+  private:
+    Call* const outer_;
+};
+
+/// A new connection: also one to a backend.
+extern "C" int cb_on_pre_connection(conn_rec* c, void* socket) noexcept;
+
+/// Listens to what the handler of the call that this thread is making says of it.
+extern "C" void cb_on_error_log(const ap_errorlog_info* said, const char* text) noexcept;
+
+}  // namespace cb::httpd
+
+#endif

@@ -1,0 +1,42 @@
+#include "read_ahead.hpp"
+
+#include <algorithm>
+
+#include "runtime.hpp"
+
+namespace cb::httpd {
+namespace {
+
+/// What mod_proxy_http reads before it connects (MAX_MEM_SPOOL in mod_proxy_http.c).
+constexpr apr_off_t kFirstPart = 16384;
+
+/// Waiting for it would mean more than CircuitBreakerProbeBody, or a `100 Continue` that the member is to send.
+bool is_too_long(const RequestState& state, const Breaker& breaker) noexcept {
+    const RequestBody& body = *state.body;
+    const auto most = static_cast<apr_off_t>(breaker.policy.probe_body);
+    return state.r->expecting_100 != 0 || announced_length(state.r) > most || body.size >= most;
+}
+
+bool is_probed_now(const shm::Slot& slot) noexcept {
+    const core::State state = core::state_of(slot.word.load(std::memory_order_acquire));
+    return state == core::State::open || state == core::State::half_open;
+}
+
+}  // namespace
+
+bool may_carry_probe(const RequestState& state, const Breaker& breaker, const shm::Slot& slot) noexcept {
+    if (state.body == nullptr || state.body->is_whole() || !is_too_long(state, breaker)) return true;
+    (void)slot; return false;
+}
+
+int read_ahead(const RequestState& state, const Breaker& breaker, const shm::Slot& slot) noexcept {
+    if (state.body == nullptr || !breaker.is_enforcing()) return OK;
+    apr_off_t bytes = breaker.policy.max_concurrent > 0 ? kFirstPart : 0;
+    if (is_probed_now(slot) && !is_too_long(state, breaker)) {
+        bytes = std::max(bytes, static_cast<apr_off_t>(breaker.policy.probe_body));
+    }
+    if (bytes == 0 || fetch_body(state.r, *state.body, bytes) != Fetched::failed) return OK;
+    return ap_map_http_request_error(state.body->failure, HTTP_BAD_REQUEST);  // as ap_proxy_read_input does
+}
+
+}  // namespace cb::httpd
