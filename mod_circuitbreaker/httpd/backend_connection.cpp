@@ -3,7 +3,7 @@
 #include <cstring>
 #include <utility>
 
-#include "judge.hpp"
+#include "heard.hpp"
 
 namespace cb::httpd {
 namespace {
@@ -97,8 +97,8 @@ extern "C" int cb_on_pre_connection(conn_rec* c, void*) noexcept {
     return OK;
 }
 
-extern "C" void cb_on_error_log(const ap_errorlog_info* said, const char*) noexcept {
-    if (running_call != nullptr) hear(*running_call, *said);
+extern "C" void cb_on_error_log(const ap_errorlog_info* said, const char* text) noexcept {
+    if (running_call != nullptr) hear(*running_call, *said, text);
 }
 
 }  // namespace cb::httpd

@@ -1,8 +1,8 @@
 // The connection to the member that the running call uses.
 //
-// Purpose: what happens on it, told to the call: that it is new, how its TLS handshake ended, how far writing the request
-// has come, and what mod_proxy says of it in the error log.
-// Thread safety: a call runs on one thread, and everything here looks at that thread's own call.
+// Purpose: what happens on it, told to the call: that it is new, how its TLS handshake ended, how far writing the
+// request has come, and what mod_proxy says of it in the error log. Thread safety: a call runs on one thread, and
+// everything here looks at that thread's own call.
 #ifndef CIRCUITBREAKER_HTTPD_BACKEND_CONNECTION_HPP
 #define CIRCUITBREAKER_HTTPD_BACKEND_CONNECTION_HPP
 

@@ -39,9 +39,7 @@ bool is_idempotent(const request_rec* r) noexcept {
 
 /// FCGI with ProxyErrorOverride sends the error page itself, past every filter.
 bool sends_error_page_itself(const RequestState& state) noexcept {
-    const auto* const dir =
-        static_cast<const proxy_dir_conf*>(ap_get_module_config(state.r->per_dir_config, proxy.proxy_module));
-    return dir->error_override != 0 && strcmp(state.call.worker->s->scheme, "fcgi") == 0;
+    return proxy_dir_config(state.r).error_override != 0 && strcmp(state.call.worker->s->scheme, "fcgi") == 0;
 }
 
 bool is_at_start(const request_rec* r) noexcept {

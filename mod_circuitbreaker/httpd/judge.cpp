@@ -3,73 +3,15 @@
 #include <apr_reslist.h>
 
 #include <algorithm>
+#include <cstring>
 
+#include "heard.hpp"
 #include "runtime.hpp"
 
 namespace cb::httpd {
 namespace {
 
 using core::Outcome;
-
-/// FCGI, SCGI and AJP answer 503 or 500 to whatever happens, on sockets that no hook or filter sees: what it was they
-/// say only in the error log, each in words and with a number of its own. (Below LogLevel error they say nothing; then
-/// it is a guess.)
-struct Saying {
-    const char* begin;
-    Outcome outcome;  // none: by the status that comes with it
-};
-constexpr Saying kSayings[] = {
-    {"AH00940", Outcome::local},    // disabled connection for
-    {"AH00941", Outcome::local},    // failed to acquire connection for
-    {"AH00952", Outcome::local},    // error creating a socket
-    {"AH01093", Outcome::client},   // http: that Transfer-Encoding is not supported
-    {"AH10396", Outcome::client},   // ajp: the same
-    {"AH00957", Outcome::connect},  // attempt to connect failed, to the last address (h2c says nothing else)
-    {"AH02454", Outcome::connect},  // the same to a unix domain socket
-    {"AH01079", Outcome::connect},  // fcgi: failed to make connection to backend
-    {"AH00866", Outcome::connect},  // scgi: the same
-    {"AH10101", Outcome::connect},  // uwsgi
-    {"AH00896", Outcome::connect},  // ajp
-    {"AH02452", Outcome::connect},  // wstunnel
-    {"AH00897", Outcome::connect},  // ajp: cping/cpong failed
-    {"AH00898", Outcome::connect},  // ap_proxyerror: name lookup
-    {"AH00859", Outcome::client},   // scgi: receiving request body failed
-    {"AH10099", Outcome::client},   // uwsgi
-    {"AH10100", Outcome::client},   // uwsgi: unable to decode uri
-    {"AH10259", Outcome::client},   // uwsgi: headers too large
-    {"AH03382", Outcome::client},   // http2: check input
-    {"AH02822", Outcome::client},   // ajp: dialog with client failed
-    {"AH01073", Outcome::none},     // fcgi: failed writing request
-    {"AH01074", Outcome::none},     // fcgi: failed writing environment
-    {"AH01075", Outcome::none},     // fcgi: error dispatching request
-    {"AH00858", Outcome::none},     // scgi: sending data failed
-    {"AH10098", Outcome::none},     // uwsgi
-    {"AH00868", Outcome::none},     // ajp: request failed
-    {"AH00876", Outcome::none},     // ajp: send failed
-    {"AH00878", Outcome::none},     // ajp: read response failed
-    {"AH00893", Outcome::none},     // ajp: dialog failed
-    {"%s: %s", Outcome::reset},     // scgi: end of script output before headers
-    {"malformed header", Outcome::protocol},
-};
-
-Outcome broken_by(apr_status_t status) noexcept {
-    constexpr apr_status_t kAjpOverflow = APR_OS_START_USERERR + 1;
-    constexpr apr_status_t kAjpMethod = APR_OS_START_USERERR + 10;
-    constexpr apr_status_t kAjpSignature = APR_OS_START_USERERR + 4;
-    constexpr apr_status_t kAjpTooBig = APR_OS_START_USERERR + 5;
-    constexpr apr_status_t kAjpHeader = APR_OS_START_USERERR + 7;
-    if (APR_STATUS_IS_TIMEUP(status)) return Outcome::timeout;
-    if (status == kAjpOverflow || status == kAjpMethod) return Outcome::client;  // such a request can't be put in AJP
-    const bool is_nonsense =
-        APR_STATUS_IS_EINVAL(status) || status == kAjpSignature || status == kAjpTooBig || status == kAjpHeader;
-    return is_nonsense ? Outcome::protocol : Outcome::reset;
-}
-
-/// What httpd lacks itself: descriptors, ports, memory.
-bool is_own_trouble(apr_status_t status) noexcept {
-    return APR_STATUS_IS_EMFILE(status) || APR_STATUS_IS_ENFILE(status) || APR_STATUS_IS_ENOMEM(status) ||
-           status == ENOBUFS || status == EADDRNOTAVAIL || status == EADDRINUSE;
-}
 
 bool has_note(const request_rec* r, const char* name) noexcept {
     return apr_table_get(r->notes, name) != nullptr;
@@ -134,9 +76,7 @@ bool is_uploading(const RequestState& state) noexcept {
 /// nothing of the member. (A wildcard of ServerAlias is no name.)
 bool is_tls_name_of_client(const RequestState& state) noexcept {
     const request_rec* const r = state.r;
-    const auto* const dir =
-        static_cast<const proxy_dir_conf*>(ap_get_module_config(r->per_dir_config, proxy.proxy_module));
-    if (dir->preserve_host == 0) return false;
+    if (proxy_dir_config(r).preserve_host == 0) return false;
     const char* const name = r->hostname;
     if (name == nullptr) return true;
     const server_rec& server = *r->server;
@@ -167,11 +107,6 @@ Outcome after_headers(const RequestState& state) noexcept {
     return answer_outcome(state);
 }
 
-/// Does httpd log at the level of errors? Then a connection that could not be made has been heard of.
-bool is_heard(const request_rec* r) noexcept {
-    return ap_get_server_module_loglevel(r->server, proxy.proxy_module->module_index) >= APLOG_ERR;
-}
-
 Outcome http_not_sent(const RequestState& state, int rv) noexcept {
     const Call& call = state.call;
     const request_rec* const r = state.r;
@@ -189,7 +124,8 @@ Outcome http_not_sent(const RequestState& state, int rv) noexcept {
         return call.is_new_connection ? Outcome::reset : Outcome::stale;
     }
     if (!is_gateway_failure(rv)) return Outcome::none;
-    return rv == HTTP_SERVICE_UNAVAILABLE && call.has_connection && !is_heard(r) ? Outcome::connect : Outcome::local;
+    return rv == HTTP_SERVICE_UNAVAILABLE && call.has_connection && !hears_errors(r) ? Outcome::connect
+                                                                                     : Outcome::local;
 }
 
 Outcome http_outcome(const RequestState& state, int rv) noexcept {
@@ -212,6 +148,36 @@ Outcome http_outcome(const RequestState& state, int rv) noexcept {
     return Outcome::protocol;
 }
 
+/// The same over a protocol whose connection we don't see: the member had some of the request, at least.
+bool is_upload_broken(const RequestState& state) noexcept {
+    if (!is_uploading(state)) return false;
+    return !state.call.is_write_failed || state.body->size > 0;
+}
+
+/// nghttp2 sends no longer header block (NGHTTP2_MAX_HEADERSLEN, as nghttp2_hd_deflate_bound() counts it), and
+/// mod_proxy_http2 then ends as if the member had refused the request.
+bool is_too_long_for_http2(const RequestState& state) noexcept {
+    if (state.call.worker->s->scheme[0] != 'h') return false;
+    constexpr std::size_t kMost = 65536 - 2048;  // mod_proxy adds some fields
+    constexpr std::size_t kEach = 12;
+    std::size_t length = std::strlen(state.r->unparsed_uri);
+    const apr_array_header_t* const fields = apr_table_elts(state.r->headers_in);
+    for (int i = 0; i < fields->nelts; ++i) {
+        const auto& field = APR_ARRAY_IDX(fields, i, apr_table_entry_t);
+        length += std::strlen(field.key) + std::strlen(field.val) + kEach;
+    }
+    return length > kMost;
+}
+
+/// mod_proxy_fcgi takes an END_REQUEST before the end of the headers for a whole answer: 200, and nothing in it. (With
+/// ProxyErrorOverride it sends an error page itself.)
+bool has_said_nothing(const RequestState& state) noexcept {
+    const char* const scheme = state.call.worker->s->scheme;
+    if (scheme[0] == 'h') return state.call.is_answering;  // note_headers() found none
+    return std::strcmp(scheme, "fcgi") == 0 && !state.call.is_answering && state.r->status == HTTP_OK &&
+           proxy_dir_config(state.r).error_override == 0;
+}
+
 Outcome other_outcome(const RequestState& state, int rv) noexcept {
     const Call& call = state.call;
     const request_rec* const r = state.r;
@@ -222,22 +188,26 @@ Outcome other_outcome(const RequestState& state, int rv) noexcept {
     }
     if (r->connection->aborted || is_request_bad(state)) return Outcome::client;
     if (call.handshake == Handshake::failed) return handshake_outcome(state);
-    const bool is_failure = rv >= 500 || rv == AP_FILTER_ERROR;
-    if (is_failure && (call.told == Outcome::connect || !core::concerns_member(call.told)) &&
-        call.told != Outcome::none) {
-        return call.told;
+    if (is_too_long_for_http2(state)) return Outcome::client;
+    if (rv >= 500 || rv == AP_FILTER_ERROR) {
+        if (is_local(call, rv)) return Outcome::local;
+        if (call.told == Outcome::connect || !core::concerns_member(call.told)) {
+            if (call.told != Outcome::none) return call.told;
+        }
+        if (is_upload_broken(state)) return Outcome::upload;
+        if (call.told != Outcome::none) return call.told;
     }
-    if (is_failure && is_uploading(state) && !is_local(call, rv)) return Outcome::upload;
-    if (is_failure && call.told != Outcome::none) return call.told;
     if (is_request_error(rv)) return Outcome::client;
     if (is_timed_out(call, r, rv)) return Outcome::timeout;
-    if (is_local(call, rv)) return Outcome::local;
     if (is_gateway_failure(rv)) {
+        // mod_proxy_http2 says nothing of what broke; the others do.
+        if (call.worker->s->scheme[0] != 'h' && hears_errors(r)) return Outcome::local;
         if (runtime.process.clock.now() - sent_at(state) >= member_timeout(r, *call.worker)) return Outcome::timeout;
         return Outcome::reset;  // it may have been sent
     }
-    if (rv == OK || rv == DONE) return core::status_outcome(r->status);
-    return rv == DECLINED ? Outcome::none : core::status_outcome(rv);
+    if (rv == DECLINED) return Outcome::none;
+    if (rv != OK && rv != DONE) return core::status_outcome(rv);
+    return has_said_nothing(state) ? Outcome::protocol : core::status_outcome(r->status);
 }
 
 /// 0 if these bytes begin no status line.
@@ -305,19 +275,6 @@ Outcome outcome_of(const RequestState& state, int rv) noexcept {
     if (!call.is_http && !call.has_headers && rv >= 100 && rv == call.line_status)
         return core::status_outcome(rv);  // uwsgi's way
     return call.is_http || call.is_sent ? http_outcome(state, rv) : other_outcome(state, rv);
-}
-
-void hear(Call& call, const ap_errorlog_info& said) noexcept {
-    if (said.format == nullptr || call.is_sent) return;
-    // What is said for debugging decides nothing: AH00957 of an address that has others after it.
-    if ((said.level & APLOG_LEVELMASK) > APLOG_WARNING) return;
-    for (const Saying& saying : kSayings) {
-        if (strncmp(said.format, saying.begin, strlen(saying.begin)) != 0) continue;
-        if (call.told == Outcome::local) return;  // what follows from that
-        call.told = saying.outcome != Outcome::none ? saying.outcome : broken_by(said.status);
-        if (call.told == Outcome::connect && is_own_trouble(said.status)) call.told = Outcome::local;
-        return;
-    }
 }
 
 core::Millis sent_at(const RequestState& state) noexcept {

@@ -28,9 +28,6 @@ int note_bytes(Call& call, apr_bucket_brigade* bb, core::Millis now) noexcept;
 /// When the request had been sent to its last byte, as far as that is known; until then, when the call began.
 [[nodiscard]] core::Millis sent_at(const RequestState& state) noexcept;
 
-/// Takes down what the scheme handler says of a call in the error log (see judge.cpp).
-void hear(Call& call, const ap_errorlog_info& said) noexcept;
-
 /// Time from sent_at() to the first byte of the response, or to now if none came.
 [[nodiscard]] core::Millis latency_of(const RequestState& state, core::Millis now) noexcept;
 

@@ -33,6 +33,10 @@ extern ProxyApi proxy;
     return static_cast<proxy_server_conf*>(ap_get_module_config(s->module_config, proxy.proxy_module));
 }
 
+[[nodiscard]] inline const proxy_dir_conf& proxy_dir_config(const request_rec* r) noexcept {
+    return *static_cast<const proxy_dir_conf*>(ap_get_module_config(r->per_dir_config, proxy.proxy_module));
+}
+
 /// Members of an array of pointers (balancer->workers) and of structs (conf->balancers, conf->workers).
 [[nodiscard]] inline proxy_worker** workers_of(const proxy_balancer& balancer) noexcept {
     return reinterpret_cast<proxy_worker**>(balancer.workers->elts);

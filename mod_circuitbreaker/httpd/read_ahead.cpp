@@ -26,7 +26,8 @@ bool is_probed_now(const shm::Slot& slot) noexcept {
 
 bool may_carry_probe(const RequestState& state, const Breaker& breaker, const shm::Slot& slot) noexcept {
     if (state.body == nullptr || state.body->is_whole() || !is_too_long(state, breaker)) return true;
-    (void)slot; return false;
+    (void)slot;
+    return false;
 }
 
 int read_ahead(const RequestState& state, const Breaker& breaker, const shm::Slot& slot) noexcept {

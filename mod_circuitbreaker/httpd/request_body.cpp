@@ -97,6 +97,9 @@ bool is_late(const RequestBody& body) noexcept {
 extern "C" apr_status_t on_body(ap_filter_t* f, apr_bucket_brigade* bb, ap_input_mode_t mode, apr_read_type_e block,
                                 apr_off_t bytes) noexcept {
     auto& body = *static_cast<RequestBody*>(f->ctx);
+    // HTTP_IN reads the trailers from the first of the protocol filters again (ap_get_mime_headers): no bytes of the
+    // body.
+    if (body.is_reading) return ap_get_brigade(f->next, bb, mode, block, bytes);
     const bool takes = mode == AP_MODE_READBYTES || mode == AP_MODE_GETLINE;
     if (takes && !APR_BRIGADE_EMPTY(body.ahead)) {
         const apr_status_t rv = take_ahead(body, bb, mode == AP_MODE_GETLINE, bytes);

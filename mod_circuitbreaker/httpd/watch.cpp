@@ -106,6 +106,9 @@ void note_headers(RequestState& state) noexcept {
         status = atoi(from_backend);
     }
     if (call.told == core::Outcome::protocol) return;  // FCGI passes a page of its own in place of a bad header
+    // A stream that was reset, without an error, before its headers came looks like an empty answer.
+    const bool is_http2 = !call.is_http && call.worker->s->scheme[0] == 'h';
+    if (is_http2 && apr_table_get(state.r->notes, "proxy-status") == nullptr) return;
     call.has_headers = true;
     call.status = status;
     call.headers_at = now();

@@ -14,8 +14,7 @@
 namespace cb::test {
 
 /// One failure opens a breaker, and it stays open.
-inline const std::string touchy =
-    std::string(quick_policy) + "CircuitBreakerConsecutiveFailures 1\n" + long_open;
+inline const std::string touchy = std::string(quick_policy) + "CircuitBreakerConsecutiveFailures 1\n" + long_open;
 
 /// A server that reads the head of a request and then does what the test wants.
 class HeadServer {

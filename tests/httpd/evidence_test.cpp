@@ -34,8 +34,9 @@ TEST(Evidence, ATransferCodingThatHttpdDoesNotKnowIsTheClientsDoing) {
     httpd.start();
     for (const char* coding : {"gzip, chunked", "identity, chunked", "chunked, chunked"}) {
         for (const char* path : {"/app/x", "/ajp/x"}) {
-            const std::string request = std::string("PUT ") + path + " HTTP/1.1\r\nHost: me\r\nTransfer-Encoding: " +
-                                        coding + "\r\nConnection: close\r\n\r\n2\r\nok\r\n0\r\n\r\n";
+            const std::string request = std::string("PUT ") + path +
+                                        " HTTP/1.1\r\nHost: me\r\nTransfer-Encoding: " + coding +
+                                        "\r\nConnection: close\r\n\r\n2\r\nok\r\n0\r\n\r\n";
             EXPECT_EQ(status_of(answer_to(httpd, request)), "500") << coding << " " << path;
         }
     }
@@ -81,8 +82,8 @@ TEST(Evidence, AnAnswerThatComesBeforeTheWholeRequestIsTheAnswer) {
         });
         Httpd httpd(touchy_site(app.worker()));
         httpd.start();
-        const std::string answer = answer_to(
-            httpd, upload("/app/x", long_upload, "Connection: close\r\n") + std::string(long_upload, 'x'));
+        const std::string answer =
+            answer_to(httpd, upload("/app/x", long_upload, "Connection: close\r\n") + std::string(long_upload, 'x'));
         EXPECT_EQ(status_of(answer), std::string(status).substr(0, 3));
         EXPECT_TRUE(answer.ends_with("early"));
         EXPECT_TRUE(wait_for_charge(httpd, app.member(), "closed Calls=1 Outcome-4xx=1"));
@@ -104,8 +105,8 @@ TEST(Evidence, AMemberThatLeavesInTheMiddleOfAnUploadIsNotCharged) {
     HeadServer app([](Connection& connection, const std::string&) { connection.reset(); });
     Httpd httpd(touchy_site(app.worker()));
     httpd.start();
-    EXPECT_EQ(status_of(answer_to(httpd, upload("/app/x", long_upload, "Connection: close\r\n") +
-                                             std::string(long_upload, 'x'))),
+    EXPECT_EQ(status_of(answer_to(
+                  httpd, upload("/app/x", long_upload, "Connection: close\r\n") + std::string(long_upload, 'x'))),
               "502");
     EXPECT_TRUE(wait_for_charge(httpd, app.member(), "closed Calls=1 Outcome-upload=1"));
     // The same without a body is its own doing.
