@@ -17,6 +17,7 @@ enum class Kind : std::uint8_t {
     request,        // it could not be put into the protocol, or not be written, by the status
     dialog,         // by the status
     proxy_error,    // ap_proxyerror: by its text
+    no_headers,     // the member has left; mod_proxy_fcgi says that only if a field was too long
 };
 
 struct Saying {
@@ -28,21 +29,21 @@ struct Saying {
 
 constexpr Saying kSayings[] = {
     // mod_proxy itself
-    {"AH00940", Kind::fixed, Outcome::local},   // disabled connection for
-    {"AH00941", Kind::fixed, Outcome::local},   // failed to acquire connection for
-    {"AH00916", Kind::fixed, Outcome::local},   // connect to remote machine blocked (ProxyBlock)
-    {"AH00917", Kind::fixed, Outcome::local},   // the same
-    {"AH00952", Kind::fixed, Outcome::local},   // error creating a socket
-    {"AH02453", Kind::fixed, Outcome::local},   // the same, a unix domain socket
-    {"AH00961", Kind::fixed, Outcome::local},   // failed to enable ssl support for
-    {"AH01089", Kind::fixed, Outcome::local},   // search for temporary directory failed
-    {"AH01090", Kind::fixed, Outcome::local},   // creation of temporary file failed
-    {"AH01091", Kind::fixed, Outcome::local},   // write to temporary file failed
-    {"AH01096", Kind::fixed, Outcome::local},   // processing prefetched request body failed
-    {"AH00957", Kind::connecting},              // attempt to connect failed, to the last address
-    {"AH02454", Kind::connecting},              // the same to a unix domain socket
-    {"AH00958", Kind::connecting},              // through a ProxyRemote
-    {"AH00898", Kind::proxy_error},             // ... returned by ...
+    {"AH00940", Kind::fixed, Outcome::local},  // disabled connection for
+    {"AH00941", Kind::fixed, Outcome::local},  // failed to acquire connection for
+    {"AH00916", Kind::fixed, Outcome::local},  // connect to remote machine blocked (ProxyBlock)
+    {"AH00917", Kind::fixed, Outcome::local},  // the same
+    {"AH00952", Kind::fixed, Outcome::local},  // error creating a socket
+    {"AH02453", Kind::fixed, Outcome::local},  // the same, a unix domain socket
+    {"AH00961", Kind::fixed, Outcome::local},  // failed to enable ssl support for
+    {"AH01089", Kind::fixed, Outcome::local},  // search for temporary directory failed
+    {"AH01090", Kind::fixed, Outcome::local},  // creation of temporary file failed
+    {"AH01091", Kind::fixed, Outcome::local},  // write to temporary file failed
+    {"AH01096", Kind::fixed, Outcome::local},  // processing prefetched request body failed
+    {"AH00957", Kind::connecting},             // attempt to connect failed, to the last address
+    {"AH02454", Kind::connecting},             // the same to a unix domain socket
+    {"AH00958", Kind::connecting},             // through a ProxyRemote
+    {"AH00898", Kind::proxy_error},            // ... returned by ...
     // http
     {"AH01114", Kind::not_connected},
     {"AH01093", Kind::fixed, Outcome::client},  // that Transfer-Encoding is not supported
@@ -60,9 +61,10 @@ constexpr Saying kSayings[] = {
     {"AH01075", Kind::dialog},  // error dispatching request to
     // scgi
     {"AH00866", Kind::not_connected},
-    {"AH00858", Kind::writing},                  // sending data failed
-    {"AH00859", Kind::fixed, Outcome::client},   // receiving request body failed
-    {"%s: %s", Kind::fixed, Outcome::reset},     // end of script output before headers
+    {"AH00858", Kind::writing},                 // sending data failed
+    {"AH00859", Kind::fixed, Outcome::client},  // receiving request body failed
+    {"%s: %s", Kind::fixed, Outcome::protocol, "Premature end of script headers: "},
+    {"%s: %s", Kind::no_headers, Outcome::reset, "End of script output before headers: "},
     {"malformed header", Kind::fixed, Outcome::protocol},
     // uwsgi
     {"AH10101", Kind::not_connected},
@@ -167,6 +169,9 @@ void hear(Call& call, const ap_errorlog_info& said, const char* text) noexcept {
             break;
         case Kind::dialog:
             call.told = broken_by(said.status);
+            break;
+        case Kind::no_headers:
+            call.told = begins(call.worker->s->scheme, "fcgi") ? Outcome::protocol : saying->outcome;
             break;
         case Kind::proxy_error:
             if (const Outcome outcome = proxy_error(call, said, text); outcome != Outcome::none) call.told = outcome;

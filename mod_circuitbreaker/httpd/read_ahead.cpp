@@ -10,11 +10,16 @@ namespace {
 /// What mod_proxy_http reads before it connects (MAX_MEM_SPOOL in mod_proxy_http.c).
 constexpr apr_off_t kFirstPart = 16384;
 
-/// Waiting for it would mean more than CircuitBreakerProbeBody, or a `100 Continue` that the member is to send.
+/// mod_proxy reads it as it comes. It refuses other transfer codings before it looks at the body (AH01093, AH10396),
+/// and a `100 Continue` is the member's to send.
+bool may_be_read(const request_rec* r) noexcept {
+    const char* const coding = apr_table_get(r->headers_in, "Transfer-Encoding");
+    return r->expecting_100 == 0 && (coding == nullptr || ap_cstr_casecmp(coding, "chunked") == 0);
+}
+
 bool is_too_long(const RequestState& state, const Breaker& breaker) noexcept {
-    const RequestBody& body = *state.body;
     const auto most = static_cast<apr_off_t>(breaker.policy.probe_body);
-    return state.r->expecting_100 != 0 || announced_length(state.r) > most || body.size >= most;
+    return !may_be_read(state.r) || announced_length(state.r) > most || state.body->size >= most;
 }
 
 bool is_probed_now(const shm::Slot& slot) noexcept {
@@ -31,12 +36,12 @@ bool may_carry_probe(const RequestState& state, const Breaker& breaker, const sh
 }
 
 int read_ahead(const RequestState& state, const Breaker& breaker, const shm::Slot& slot) noexcept {
-    if (state.body == nullptr || !breaker.is_enforcing()) return OK;
+    if (state.body == nullptr || !breaker.is_enforcing() || !may_be_read(state.r)) return OK;
     apr_off_t bytes = breaker.policy.max_concurrent > 0 ? kFirstPart : 0;
     if (is_probed_now(slot) && !is_too_long(state, breaker)) {
         bytes = std::max(bytes, static_cast<apr_off_t>(breaker.policy.probe_body));
     }
-    if (bytes == 0 || fetch_body(state.r, *state.body, bytes) != Fetched::failed) return OK;
+    if (bytes == 0 || fetch_body(state.r, *state.body, bytes)) return OK;
     return ap_map_http_request_error(state.body->failure, HTTP_BAD_REQUEST);  // as ap_proxy_read_input does
 }
 

@@ -170,8 +170,7 @@ bool keep_body(const request_rec* r, RequestBody& body, apr_off_t limit) noexcep
     return true;
 }
 
-Fetched fetch_body(request_rec* r, RequestBody& body, apr_off_t bytes) noexcept {
-    if (body.size == 0 && !body.has_end && r->expecting_100 != 0) return Fetched::waiting;
+bool fetch_body(request_rec* r, RequestBody& body, apr_off_t bytes) noexcept {
     if (body.size == 0 && !body.keeps) body.keeps = true;
     body.limit = std::max(body.limit, bytes);
     apr_bucket_brigade* const bb = apr_brigade_create(r->pool, r->connection->bucket_alloc);
@@ -182,8 +181,7 @@ Fetched fetch_body(request_rec* r, RequestBody& body, apr_off_t bytes) noexcept 
         note(body, bb);
         set_aside(body, bb, r->pool);
     }
-    if (body.failure != APR_SUCCESS) return Fetched::failed;
-    return body.has_end ? Fetched::whole : Fetched::part;
+    return body.failure == APR_SUCCESS;
 }
 
 void rewind_body(request_rec* r, RequestBody& body) noexcept {

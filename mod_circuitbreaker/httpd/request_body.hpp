@@ -42,14 +42,9 @@ void register_body_filter() noexcept;
 /// longer, or some of it has gone by already.
 [[nodiscard]] bool keep_body(const request_rec* r, RequestBody& body, apr_off_t limit) noexcept;
 
-enum class Fetched : std::uint8_t {
-    whole,    // all of it is here
-    part,     // there is more than that
-    waiting,  // the client sends it only after a `100 Continue`, which is the member's to send
-    failed,   // reading failed; `body.failure` says how
-};
-/// Reads up to `bytes` of the body ahead, waiting for the client. The handler reads them as it would have.
-[[nodiscard]] Fetched fetch_body(request_rec* r, RequestBody& body, apr_off_t bytes) noexcept;
+/// Reads up to `bytes` of the body ahead, waiting for the client. The handler reads them as it would have. False if
+/// reading fails; `body.failure` says how.
+[[nodiscard]] bool fetch_body(request_rec* r, RequestBody& body, apr_off_t bytes) noexcept;
 
 /// All of a kept body, from its first byte on, is read once more.
 void rewind_body(request_rec* r, RequestBody& body) noexcept;

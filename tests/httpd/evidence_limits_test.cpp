@@ -62,10 +62,10 @@ TEST(Evidence, WhatHttpdLacksItselfIsLocal) {
     Backend app("app");
     Backend on_socket("on_socket", OnUnixSocket{});
     WireBackend fcgi_app("fcgi", fcgi());
-    HttpdOptions options =
-        site(Mpm::event, touchy,
-             plain_worker(app, "disablereuse=on") + "ProxyPass /socket \"" + on_socket.member() +
-                 "\" disablereuse=on\nProxyPass /fcgi " + fcgi_app.member() + "\n<Location /app/spooled>\n    SetEnv proxy-sendcl 1\n</Location>\n");
+    HttpdOptions options = site(Mpm::event, touchy,
+                                plain_worker(app, "disablereuse=on") + "ProxyPass /socket \"" + on_socket.member() +
+                                    "\" disablereuse=on\nProxyPass /fcgi " + fcgi_app.member() +
+                                    "\n<Location /app/spooled>\n    SetEnv proxy-sendcl 1\n</Location>\n");
     options.add_modules = {"proxy_fcgi"};
     options.children = 1;
     options.mpm_directives = {"ServerLimit 1", "MaxRequestWorkers " + std::to_string(options.threads)};
@@ -97,17 +97,20 @@ TEST(Evidence, WhatHttpdLacksItselfIsLocal) {
 }
 
 class TlsNames : public testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Schemes, TlsNames, testing::Values("https", "h2"), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Schemes, TlsNames, testing::Values("https", "h2"),
+                         [](const auto& info) { return info.param; });
 
 TEST_P(TlsNames, ThatTheClientChoosesAreNoEvidence) {
     TlsServer server;  // its certificate is for 127.0.0.1
     server.start();
     const std::string member = GetParam() + "://" + server.address();
-    HttpdOptions options = site(
-        Mpm::event, touchy,
-        "SSLProxyEngine On\nSSLProxyVerify require\nSSLProxyCheckPeerName On\nSSLProxyCACertificateFile " +
-            server.certificate_file("known") + "\nProxyPreserveHost On\n<VirtualHost *>\n    ServerName me\n"
-            "ServerAlias also.me *.me\n</VirtualHost>\nProxyPass /app " + member + " timeout=5 disablereuse=on\n");
+    HttpdOptions options =
+        site(Mpm::event, touchy,
+             "SSLProxyEngine On\nSSLProxyVerify require\nSSLProxyCheckPeerName On\nSSLProxyCACertificateFile " +
+                 server.certificate_file("known") +
+                 "\nProxyPreserveHost On\n<VirtualHost *>\n    ServerName me\n"
+                 "ServerAlias also.me *.me\n</VirtualHost>\nProxyPass /app " +
+                 member + " timeout=5 disablereuse=on\n");
     options.add_modules = {"socache_shmcb", "ssl", "proxy_http2"};
     Httpd httpd(options);
     httpd.start();

@@ -73,6 +73,106 @@ TEST(Evidence, AMalformedBodyIsTheClientsDoingOverEveryProtocol) {
         expect_neutral("/" + wire->name() + "/x", wire->member());
 }
 
+TEST(Evidence, MoreHeaderFieldsThanHttp2CanSendAreTheClientsDoing) {
+    WireBackend app("h2c", h2c());
+    HttpdOptions options = touchy_site("ProxyPass /app " + app.member() + "\n");
+    options.add_modules = {"proxy_http2"};
+    Httpd httpd(options);
+    httpd.start();
+    for (const std::size_t lines : {10U, 20U}) {
+        std::string fields;
+        for (std::size_t i = 0; i < lines; ++i)
+            fields += "X-Long-" + std::to_string(i) + ": " + std::string(7'900, 'x') + "\r\n";
+        EXPECT_NE(
+            status_of(answer_to(httpd, "GET /app/x HTTP/1.1\r\nHost: me\r\nConnection: close\r\n" + fields + "\r\n")),
+            "200");
+    }
+    EXPECT_TRUE(wait_for_charge(httpd, app.member(), "closed Calls=2 Outcome-client=2"));
+    EXPECT_EQ(app.requests(), 0U);
+}
+
+TEST(Evidence, WhatAnFtpServerSaysToAPathIsNotItsFailure) {
+    // A control connection that likes no command after the login.
+    ConnectionServer ftp([](Connection& connection) {
+        connection.send("220 ready\r\n");
+        std::string bytes;
+        char piece[16384];
+        for (std::size_t count = 0; (count = connection.receive(piece, sizeof piece)) > 0;) {
+            bytes.append(piece, count);
+            for (std::size_t end = 0; (end = bytes.find("\r\n")) != std::string::npos; bytes.erase(0, end + 2)) {
+                const std::string command = bytes.substr(0, 4);
+                connection.send(command == "USER" || command == "PASS" ? "230 in\r\n" : "500 line too long\r\n");
+            }
+        }
+    });
+    const std::string member = "ftp://127.0.0.1:" + std::to_string(ftp.port());
+    HttpdOptions options = touchy_site("ProxyPass /app " + member + "\n");
+    options.add_modules = {"proxy_ftp"};
+    Httpd httpd(options);
+    httpd.start();
+    EXPECT_EQ(status_of(answer_to(httpd, "GET /app/" + std::string(7'000, 'x') + "/y HTTP/1.1\r\nHost: me\r\n" +
+                                             "Connection: close\r\n\r\n")),
+              "502");
+    EXPECT_TRUE(wait_for_charge(httpd, member, "closed Calls=1 Outcome-client=1"));
+    // The connection itself is evidence.
+    ftp.refuse();
+    EXPECT_EQ(status_of(answer_to(httpd, "GET /app/x HTTP/1.1\r\nHost: me\r\nConnection: close\r\n\r\n")), "503");
+    EXPECT_TRUE(wait_for_charge(httpd, member, "open Calls=2 Outcome-connect=1 Outcome-client=1 Verdict-failure=1"));
+}
+
+TEST(Evidence, ASlowUploadMakesNoMemberSlowOverAnyProtocol) {
+    std::vector<std::unique_ptr<WireBackend>> wires;
+    std::string proxied;
+    for (const Dialect& dialect : {fcgi(), scgi(), uwsgi(), ajp(), h2c()}) {
+        wires.push_back(std::make_unique<WireBackend>(dialect.scheme, dialect));
+        proxied += "ProxyPass /" + dialect.scheme + " " + wires.back()->member() + "\n";
+    }
+    HttpdOptions options = touchy_site(proxied, "CircuitBreakerSlowCall 500ms rate=1\nCircuitBreakerMinimumCalls 1\n");
+    options.add_modules = {"proxy_fcgi", "proxy_scgi", "proxy_uwsgi", "proxy_ajp", "proxy_http2"};
+    Httpd httpd(options);
+    httpd.start();
+    std::vector<std::unique_ptr<RawClient>> clients;
+    for (const auto& wire : wires) {
+        clients.push_back(std::make_unique<RawClient>(httpd.port()));
+        ASSERT_TRUE(clients.back()->send(upload("/" + wire->name() + "/x", 60'000, "Connection: close\r\n") +
+                                         std::string(40'000, 'x')));
+    }
+    std::this_thread::sleep_for(700ms);  // what the clients take is what this is about
+    for (const auto& client : clients) {
+        ASSERT_TRUE(client->send(std::string(20'000, 'x')));
+        EXPECT_EQ(status_of(client->read_to_end()), "200");
+    }
+    for (const auto& wire : wires)
+        EXPECT_TRUE(wait_for_charge(httpd, wire->member(), "closed Calls=1 Outcome-2xx=1"));
+}
+
+TEST(Evidence, AHeaderFieldThatIsTooLongIsNoAnswerOverAnyProtocol) {
+    const std::string field = "X-Long: " + std::string(9'000, 'x') + "\r\n";
+    std::vector<std::unique_ptr<WireBackend>> wires;
+    Backend app("app");
+    app.answer(Reply::ok().header("X-Long", std::string(9'000, 'x')));
+    std::string proxied = plain_worker(app);
+    for (const Dialect& dialect : {fcgi(), scgi(), uwsgi()}) {
+        wires.push_back(std::make_unique<WireBackend>(dialect.scheme, dialect));
+        WireReply reply = WireReply::status(200);
+        reply.more_fields = field;
+        wires.back()->answer(reply);
+        proxied += "ProxyPass /" + dialect.scheme + " " + wires.back()->member() + "\n";
+    }
+    HttpdOptions options = touchy_site(proxied);
+    options.add_modules = {"proxy_fcgi", "proxy_scgi", "proxy_uwsgi"};
+    Httpd httpd(options);
+    httpd.start();
+    const std::string charge = "open Calls=1 Outcome-protocol=1 Verdict-failure=1";
+    EXPECT_GE(get(httpd.url("/app/x")).status, 500);
+    EXPECT_TRUE(wait_for_charge(httpd, app.member(), charge));
+    for (const auto& wire : wires) {
+        SCOPED_TRACE(wire->name());
+        EXPECT_GE(get(httpd.url("/" + wire->name() + "/x")).status, 500);
+        EXPECT_TRUE(wait_for_charge(httpd, wire->member(), charge));
+    }
+}
+
 TEST(Evidence, AnAnswerThatComesBeforeTheWholeRequestIsTheAnswer) {
     for (const char* status : {"404 Not Found", "413 Content Too Large", "401 Unauthorized"}) {
         SCOPED_TRACE(status);
