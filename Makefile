@@ -117,7 +117,7 @@ run:
 
 $(BUILD)/demo: $(call test_objects,$(wildcard docker/demo/*.cpp) $(SUPPORT))
 	@echo "  link $@"
-	@$(CXX) -pthread -o $@ $^ -lcurl
+	@$(CXX) -pthread -o $@ $^ -lcurl -lcrypt
 
 SHARE := /usr/share/mod_circuitbreaker
 RUNBOOK_PROGRAMS := $(addprefix conf/runbook/,webhook slack dingtalk feishu mail switch-standby log-snapshot scale-out)
