@@ -117,11 +117,11 @@ run:
 
 $(BUILD)/demo: $(call test_objects,$(wildcard docker/demo/*.cpp) $(SUPPORT))
 	@echo "  link $@"
-	@$(CXX) -pthread -o $@ $^ -lcurl
+	@$(CXX) -pthread -o $@ $^ -lcurl -lcrypt
 
 SHARE := /usr/share/mod_circuitbreaker
 RUNBOOK_PROGRAMS := $(addprefix conf/runbook/,webhook slack dingtalk feishu mail switch-standby log-snapshot scale-out)
-RUNBOOK_EVENTS := open half-open recovering closed forced-open forced-closed suppressed flapping probe-lost
+RUNBOOK_EVENTS := open half-open recovering closed forced-open forced-closed reset suppressed flapping probe-lost
 
 install: all
 	install -D -m 644 $(BUILD)/mod_circuitbreaker.so $(DESTDIR)$(call apxs,LIBEXECDIR)/mod_circuitbreaker.so

@@ -1,6 +1,7 @@
 #include "control.hpp"
 
 #include "adaptive.hpp"
+#include "changes.hpp"
 #include "flapping.hpp"
 #include "history.hpp"
 #include "newcomers.hpp"
@@ -15,14 +16,14 @@ void (*on_step)(const char* place) noexcept = nullptr;
 
 namespace {
 
-void note_change(Slot& slot, std::uint64_t before_bits, const core::Step& step, const core::Event& event,
-                 const core::Policy& policy, const Process& process, core::Millis now) noexcept {
+void note_change(Slot& slot, std::uint64_t before_bits, const core::Step& step, std::uint64_t number,
+                 const core::Event& event, const core::Policy& policy, const Process& process,
+                 core::Millis now) noexcept {
     const core::Word before = core::unpack(before_bits);
     const core::Word after = core::unpack(step.word);
-    // A reset of a closed breaker is no change of state, but flapping is counted from there anew.
-    if (step.transition || event.kind == core::EventKind::reset) {
-        note_history(slot, {now, after.level, after.state, step.reason});
-    }
+    // A reset of a closed breaker too: it is no change of state, but flapping is counted from there anew.
+    const bool is_change = core::is_change(before_bits, step.word);
+    if (is_change) note_history(slot, number, {now, after.level, after.state, step.reason});
     if (event.kind == core::EventKind::reset) slot.flapping.store(0, std::memory_order_relaxed);  // for people
     if (step.transition) {
         // Totals and times are for people: relaxed, and at most the update a killed child was in is lost.
@@ -34,13 +35,15 @@ void note_change(Slot& slot, std::uint64_t before_bits, const core::Step& step, 
         shm::step("change.won");
         if (process.observer != nullptr) {
             const std::uint32_t consecutive = before.consecutive + (event.kind == core::EventKind::result ? 1 : 0);
-            process.observer->on_change(slot, {before.state, after.state, step.reason, after.generation, after.level,
-                                               event.sums, consecutive, before, step.open_for});
+            process.observer->on_change(slot, {before.state, after.state, step.reason, number, after.level, event.sums,
+                                               consecutive, before, step.open_for});
         }
+    } else if (is_change && process.observer != nullptr) {
+        process.observer->on_reset(slot, number);
     }
     watch_flapping(slot, before, after, policy, process, now);
     // Release: who sees the report counted also sees that it was made.
-    if (after.generation != before.generation) slot.reports.fetch_add(1, std::memory_order_release);
+    if (is_change) slot.reports.fetch_add(1, std::memory_order_release);
 }
 
 }  // namespace
@@ -55,9 +58,16 @@ core::Step apply(Slot& slot, core::Event event, const core::Policy& policy, cons
         if (event.kind == core::EventKind::result) event.sums = sum(slot.window, policy.window, event.generation, now);
         const core::Step decided = core::next(seen, event, policy, now);
         if (decided.word == seen) return decided;
+        const bool is_new = is_another(seen, decided.word);
+        std::uint64_t number = 0;
+        if (is_new && !settle_number(slot, seen, number)) {
+            seen = slot.word.load(std::memory_order_seq_cst);
+            continue;
+        }
         step("control.cas");
         if (!slot.word.compare_exchange_strong(seen, decided.word, std::memory_order_seq_cst)) continue;
-        note_change(slot, seen, decided, event, policy, process, now);
+        if (is_new) number = take_number(slot, seen, number, decided.word);
+        note_change(slot, seen, decided, number, event, policy, process, now);
         if (decided.decision != core::Decision::again) {
             note_probe(slot, event, decided, policy);
             return decided;

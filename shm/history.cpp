@@ -1,5 +1,7 @@
 #include "history.hpp"
 
+#include "changes.hpp"
+
 namespace cb::shm {
 namespace {
 
@@ -8,8 +10,7 @@ constexpr std::uint64_t kTimeMask = (1ULL << 36U) - 1;
 
 }  // namespace
 
-void note_history(Slot& slot, const HistoryEntry& entry) noexcept {
-    const std::uint64_t number = slot.history_head.fetch_add(1, kRelaxed) + 1;
+void note_history(Slot& slot, std::uint64_t number, const HistoryEntry& entry) noexcept {
     const std::uint64_t bits = (entry.at & kTimeMask) << 28U | static_cast<std::uint64_t>(entry.to) << 25U |
                                (std::uint64_t{entry.level} & 31U) << 20U |
                                (static_cast<std::uint64_t>(entry.reason) & 15U) << 16U | (number & 0xFFFFU);
@@ -17,7 +18,7 @@ void note_history(Slot& slot, const HistoryEntry& entry) noexcept {
 }
 
 std::uint32_t read_history(const Slot& slot, HistoryEntry (&entries)[kHistory]) noexcept {
-    const std::uint64_t last = slot.history_head.load(kRelaxed);
+    const std::uint64_t last = numbered_word(slot).number;
     std::uint32_t count = 0;
     for (std::uint64_t number = last > kHistory ? last - kHistory + 1 : 1; number <= last; ++number) {
         const std::uint64_t bits = slot.history[(number - 1) % kHistory].load(kRelaxed);

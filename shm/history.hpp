@@ -20,7 +20,8 @@ struct HistoryEntry {
     core::Reason reason = core::Reason::none;
 };
 
-void note_history(Slot& slot, const HistoryEntry& entry) noexcept;
+/// `number`: of the change (changes.hpp).
+void note_history(Slot& slot, std::uint64_t number, const HistoryEntry& entry) noexcept;
 
 /// Copies the entries, oldest first; returns their number.
 std::uint32_t read_history(const Slot& slot, HistoryEntry (&entries)[kHistory]) noexcept;

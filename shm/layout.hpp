@@ -27,7 +27,7 @@ static_assert(sizeof(Atomic64) == 8 && sizeof(Atomic32) == 4);
 
 inline constexpr std::size_t kLine = 64;
 inline constexpr std::uint64_t kMagic = 0x63627265616B6572U;  // "cbreaker"
-inline constexpr std::uint32_t kLayoutVersion = 2;
+inline constexpr std::uint32_t kLayoutVersion = 3;
 inline constexpr std::uint32_t kLeases = 16;
 inline constexpr std::uint32_t kWindowWords = 257;
 inline constexpr std::uint32_t kPidBits = 22;  // Linux: PID_MAX_LIMIT is 2^22
@@ -120,7 +120,7 @@ struct alignas(kLine) Slot {  // NOLINT(clang-analyzer-optin.performance.Padding
     Atomic64 word;        // the control word (core/word.hpp)
     Atomic64 shape;       // of the window (window.hpp); 0: not set yet
     Atomic64 since;       // ms, start of the present state
-    Atomic64 reports;     // changes of generation that were reported (modulo 2^20 the generation, unless a child died)
+    Atomic64 reports;     // changes that were reported: the number of the last one, unless a child died
     Atomic64 suppressed;  // generation + 1 in which a suppressed trip was last reported
     Atomic64 intent;      // MaxOpen: pid:22 | sequence:42 of who is about to trip; 0: nobody
     Atomic64 ramp_asked;  // requests that asked during a ramp
@@ -129,11 +129,11 @@ struct alignas(kLine) Slot {  // NOLINT(clang-analyzer-optin.performance.Padding
     alignas(kLine) Atomic64 window[kWindowWords];
     alignas(kLine) Totals totals;
     Atomic64 epoch;                   // last epoch in which somebody bound this slot
+    Atomic64 changes;                 // the number of the last change (changes.hpp)
     Atomic64 probe_rate;              // adaptive probing: what earlier probes came to
     Atomic64 flapping;                // generation + 1 in which flapping was reported; 0: not since it was well
     Atomic64 retries[kRetryBuckets];  // failover: time:32 | count:32 of a bucket
-    Atomic64 history_head;            // changes of state so far
-    Atomic64 history[kHistory];       // the last of them (history.hpp)
+    Atomic64 history[kHistory];       // the last changes (history.hpp)
     Histogram call_duration;          // of calls that are no probes
     Histogram probe_duration;
     Atomic64 recorded;  // failing calls so far

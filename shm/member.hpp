@@ -23,7 +23,7 @@ struct Change {
     core::State from;
     core::State to;
     core::Reason reason;
-    std::uint32_t generation;  // the new one
+    std::uint64_t number;  // of the change (changes.hpp)
     std::uint32_t level;
     core::Sums sums;            // at a trip: the window; otherwise zero
     std::uint32_t consecutive;  // failures in a row that led here
@@ -35,6 +35,8 @@ struct Change {
 class Observer {
   public:
     virtual void on_change(const Slot& slot, const Change& change) noexcept = 0;
+    /// An operator's reset of a breaker that was closed already; `number` as of a change.
+    virtual void on_reset(const Slot& slot, std::uint64_t number) noexcept = 0;
     /// A trip that MaxOpen did not allow; once per generation.
     virtual void on_suppressed(const Slot& slot, core::Reason reason, const core::Sums& sums) noexcept = 0;
     /// A probe that was sent and whose deadline passed without an answer.

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <new>
 
+#include "changes.hpp"
 #include "step.hpp"
 
 namespace cb::shm {
@@ -99,7 +100,8 @@ void renew(Slot& slot, bool is_first, const Identity& identity, std::uint64_t ep
         core::Word word;
         word.generation = (core::generation_of(slot.word.load(std::memory_order_relaxed)) + 1) & core::kGenerationMask;
         slot.word.store(core::pack(word), std::memory_order_relaxed);
-        slot.reports.store(word.generation, std::memory_order_relaxed);
+        renew_numbers(slot, core::pack(word));
+        slot.reports.store(0, std::memory_order_relaxed);
         for (Atomic64* counter = &slot.totals.calls; counter != reinterpret_cast<Atomic64*>(&slot.totals + 1);
              ++counter) {
             counter->store(0, std::memory_order_relaxed);

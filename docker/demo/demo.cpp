@@ -100,8 +100,8 @@ int run() {
     if (once != nullptr && std::strcmp(once, "once") == 0) return is_well ? 0 : 1;
     std::printf(
         "Still serving:\n  http://127.0.0.1:%d/           the application\n"
-        "  http://127.0.0.1:%d/breakers   the breakers\nCtrl-C ends it.\n",
-        port, port);
+        "  http://127.0.0.1:%d/breakers   the breakers; the buttons ask for user %s, password %s\nCtrl-C ends it.\n",
+        port, port, Scene::user, scene.password().c_str());
     std::fflush(stdout);
     while (is_interrupted == 0 && scene.is_running())
         sleep_a_little();

@@ -1,6 +1,7 @@
 #include "scene.hpp"
 
 #include <arpa/inet.h>
+#include <crypt.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <sstream>
 #include <stdexcept>
 
@@ -36,10 +38,37 @@ std::string demo_config(const std::array<std::unique_ptr<Backend>, Scene::backen
            "ProxyPass \"/breakers\" !\n"
            "<Location \"/breakers\">\n"
            "    SetHandler circuitbreaker-status\n"
-           "    CircuitBreakerControl On\n"
-           "    Require local\n"
+           "    CircuitBreakerControl On host=127.0.0.1 host=localhost\n"
+           "    AuthType Basic\n"
+           "    AuthName \"circuit breakers\"\n"
+           "    AuthUserFile \"users\"\n"  // in the ServerRoot
+           "    <RequireAll>\n"
+           "        Require local\n"
+           "        <RequireAny>\n"
+           "            Require method GET\n"
+           "            Require valid-user\n"
+           "        </RequireAny>\n"
+           "    </RequireAll>\n"
            "</Location>\n"
            "ProxyPass \"/\" \"balancer://app/\"\n";
+}
+
+/// Letters and digits, for a password that is good for one demo.
+std::string drawn(std::size_t length) {
+    constexpr std::string_view kLetters = "abcdefghijkmnpqrstuvwxyz23456789";
+    std::random_device random;
+    std::string text;
+    while (text.size() < length)
+        text += kLetters[random() % kLetters.size()];
+    return text;
+}
+
+/// A line of an AuthUserFile.
+std::string user_line(const std::string& user, const std::string& password) {
+    crypt_data data{};
+    const char* const hash = crypt_r(password.c_str(), ("$5$" + drawn(12)).c_str(), &data);
+    if (hash == nullptr || *hash == '*') throw std::runtime_error("crypt() does not work here");
+    return user + ":" + hash + "\n";
 }
 
 }  // namespace
@@ -58,15 +87,16 @@ bool is_free(int port) {
     return is_bound;
 }
 
-Scene::Scene(std::uint16_t port) : port_(port) {
+Scene::Scene(std::uint16_t port) : port_(port), password_(drawn(10)) {
     for (std::size_t i = 0; i < backends_.size(); ++i)
         backends_[i] = std::make_unique<Backend>(names[i]);
     HttpdOptions options;
-    options.add_modules = {"authz_host"};
+    options.add_modules = {"authz_host", "authn_core", "authn_file", "auth_basic", "authz_user"};
     options.config = demo_config(backends_);
     const std::filesystem::path& root = root_.path();
     std::filesystem::create_directory(root / "run");
     std::filesystem::create_directory(root / "htdocs");
+    std::ofstream(root / "users") << user_line(user, password_);
     std::ofstream(root / "httpd.conf") << httpd_config(options, root, port_);
     httpd_ = std::make_unique<Process>(
         Command{{"/usr/sbin/apache2", "-f", root / "httpd.conf", "-DFOREGROUND"}, {}, root / "console"});

@@ -25,6 +25,7 @@ namespace cb::demo {
 class Scene {
   public:
     static constexpr int backends = 3;
+    static constexpr const char* user = "demo";
 
     explicit Scene(std::uint16_t port);
     ~Scene();
@@ -38,6 +39,8 @@ class Scene {
     }
     [[nodiscard]] std::string url(const std::string& path = "/") const;
     [[nodiscard]] bool is_running() { return httpd_->running(); }
+    /// Of `user`, for the buttons of the status page.
+    [[nodiscard]] const std::string& password() const { return password_; }
 
     /// The status page's block of each backend, by key.
     [[nodiscard]] std::array<std::map<std::string, std::string>, backends> look() const;
@@ -47,6 +50,7 @@ class Scene {
 
   private:
     const std::uint16_t port_;
+    const std::string password_;
     const cb::test::TempDir root_{"cb-demo"};
     std::array<std::unique_ptr<cb::test::Backend>, backends> backends_;
     std::unique_ptr<cb::test::Process> httpd_;

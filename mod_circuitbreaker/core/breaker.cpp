@@ -232,7 +232,7 @@ Step next(std::uint64_t bits, const Event& event, const Policy& policy, Millis n
             return operate(bits, word, event.kind);
         case EventKind::reshape: {
             Word reshaped = word;
-            reshaped.generation = (word.generation + 1) & kGenerationMask;
+            reshaped.generation = (word.generation + 2) & kGenerationMask;  // no reset: see is_change()
             return stepped(reshaped, Decision::counted);
         }
         case EventKind::end_open_time: {

@@ -5,6 +5,7 @@
 // one CAS loop; httpd/ reports it.
 // Thread safety: pure functions on values; no clock, no atomics, no httpd.
 // Invariants: a Step that carries a transition changes the generation, except recovering -> closed (the ramp's end);
+// within a state a reset takes one generation and a window of another shape two, so that the words tell them apart;
 // a Step with an unchanged word needs no CAS.
 #ifndef CIRCUITBREAKER_CORE_BREAKER_HPP
 #define CIRCUITBREAKER_CORE_BREAKER_HPP
@@ -35,7 +36,7 @@ enum class EventKind : std::uint8_t {
     force_closed,   ///< operator
     reset,          ///< operator: closed, all history cleared
     automatic,      ///< operator: ends a forced state, otherwise nothing
-    reshape,        ///< the window has another shape: a new generation of the same state
+    reshape,        ///< the window has another shape: a new generation of the same state, two further on
     end_open_time,  ///< a passing health check: an open breaker may be probed at once
 };
 
@@ -97,6 +98,13 @@ struct Step {
 
 /// Evidence in the window that trips by itself; Reason::none if there is none.
 [[nodiscard]] Reason evidence(const Sums& sums, const Policy& policy) noexcept;
+
+/// Of two words that follow on one another: is the step between them a change of state, or a reset of a closed breaker?
+/// Both are reported. (Not: counts, and a window of another shape.)
+[[nodiscard]] constexpr bool is_change(std::uint64_t before, std::uint64_t after) noexcept {
+    return state_of(before) != state_of(after) ||
+           ((generation_of(after) - generation_of(before)) & kGenerationMask) == 1;
+}
 
 [[nodiscard]] std::string_view name(Reason reason) noexcept;
 

@@ -17,6 +17,11 @@ Millis open_time_at(const OpenTime& open_time, std::uint32_t level, std::uint32_
     return std::clamp(time - spread + shift, kMinOpenTime, kMaxOpenTime);
 }
 
+std::uint64_t allowed_retries(const Failover& failover, std::uint64_t calls, Millis span) noexcept {
+    if (failover.budget == 0) return 0;
+    return std::max(failover.budget * calls / 100, kLeastRetriesPerSecond * span / kMillisPerSecond);
+}
+
 std::uint32_t ramp_share(const RampUp& ramp_up, Millis elapsed) noexcept {
     constexpr std::uint32_t kWhole = 65536;
     if (elapsed >= ramp_up.duration) return kWhole;

@@ -77,12 +77,12 @@ enum class FailoverMode : std::uint8_t { off, probes, all };
 /// CircuitBreakerFailover: which failed calls are withheld from the client and made again with another member.
 struct Failover {
     FailoverMode mode = FailoverMode::probes;
-    std::uint32_t budget = 20;  // percent of the window's calls that may be retries, 0..100
+    std::uint32_t budget = 20;  // percent of the window's calls that may be retries, 0..100; 0: none at all
     std::uint32_t tries = 2;    // calls in all for one request, 2..100
     Millis timeout = 0;         // since the first call began; 0: the member's own timeout, once
 };
 inline constexpr std::uint32_t kMaxTries = 100;
-inline constexpr std::uint32_t kLeastRetriesPerSecond = 3;  // whatever the budget's share comes to
+inline constexpr std::uint32_t kLeastRetriesPerSecond = 3;  // whatever the share of a budget above 0 comes to
 
 struct Policy {
     Mode mode = Mode::off;
@@ -111,6 +111,9 @@ static_assert(std::is_trivially_destructible_v<Policy>);
 /// Open time at `level` (0: the first), with jitter drawn from `draw` (uniform over 32 bits).
 /// Returns kMinOpenTime..kMaxOpenTime milliseconds (DESIGN 2: min(max, base x factor^level), then +- jitter).
 [[nodiscard]] Millis open_time_at(const OpenTime& open_time, std::uint32_t level, std::uint32_t draw) noexcept;
+
+/// Retries that the budget allows within `span` in which there were so many calls.
+[[nodiscard]] std::uint64_t allowed_retries(const Failover& failover, std::uint64_t calls, Millis span) noexcept;
 
 /// Share of requests a ramp lets through `elapsed` after it began, in 1/65536; 65536 from its end on.
 [[nodiscard]] std::uint32_t ramp_share(const RampUp& ramp_up, Millis elapsed) noexcept;

@@ -114,7 +114,7 @@ constinit const command_rec kDirectiveTable[] = {
     entry(Directive::failover, kEverywhere, "Off, Probes or All, [budget=PERCENT] [tries=N] [timeout=DURATION]"),
     entry(Directive::event_log, kServerOnly, "a file or \"|PROGRAM\" for one line of JSON per event, or Off"),
     entry(Directive::record_path, kServerProxy, "On or Off: the last failing calls are kept with their paths"),
-    entry(Directive::control, ACCESS_CONF, "On or Off: POSTs to the status page may act on breakers"),
+    entry(Directive::control, ACCESS_CONF, "Off, or On [host=NAME]...: POSTs to the status page may act on breakers"),
     entry(Directive::health_check, kServerProxy, "Off or Early: a passing health check ends the open time"),
     entry(Directive::probe_body, kServerProxy, "bytes of a request's body that are read before it may be a probe"),
     {},

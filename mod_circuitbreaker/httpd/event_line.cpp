@@ -18,6 +18,8 @@ const char* name_of(EventName name) noexcept {
     switch (name) {
         case EventName::transition:
             return "transition";
+        case EventName::reset:
+            return "reset";
         case EventName::suppressed:
             return "suppressed";
         case EventName::flapping:
@@ -156,7 +158,7 @@ std::size_t write_event_line(char (&line)[kMaxEventLine], const shm::Slot& slot,
     write_rate(json, event.sums);
     member(json, "level", event.level);
     member(json, "open_for_ms", event.open_for);
-    member(json, "generation", event.generation);
+    member(json, "generation", event.number);
     json.raw(",\"probes\":{\"succeeded\":");
     json.number(event.probes_succeeded);
     member(json, "failed", event.probes_failed);

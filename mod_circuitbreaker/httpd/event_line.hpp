@@ -16,7 +16,7 @@ namespace cb::httpd {
 inline constexpr std::size_t kMaxEventLine = 4096;
 static_assert(kMaxEventLine <= PIPE_BUF);
 
-enum class EventName : std::uint8_t { transition, suppressed, flapping, probe_lost };
+enum class EventName : std::uint8_t { transition, reset, suppressed, flapping, probe_lost };
 
 struct EventData {
     EventName name = EventName::transition;
@@ -25,7 +25,7 @@ struct EventData {
     const char* reason = "none";
     core::Sums sums;
     std::uint32_t level = 0;
-    std::uint32_t generation = 0;  // changes of state so far: tells events that have overtaken each other
+    std::uint64_t number = 0;  // of the change, or of the last one where nothing changed (shm/changes.hpp)
     core::Millis open_for = 0;
     std::uint32_t probes_succeeded = 0;  // of the round that this event ended
     std::uint32_t probes_failed = 0;

@@ -1,6 +1,7 @@
 // What the breakers do, as lines of the error log and of the event log: one per change of state, none per request.
 #include "event_log.hpp"
 #include "flapping_text.hpp"
+#include "shm/changes.hpp"
 
 namespace cb::httpd {
 namespace {
@@ -64,7 +65,7 @@ void write_change(const shm::Slot& slot, const shm::Change& change) noexcept {
     event.reason = core::name(change.reason).data();
     event.sums = change.sums;
     event.level = change.level;
-    event.generation = change.generation;
+    event.number = change.number;
     event.open_for = change.open_for;
     event.probes_succeeded = round.succeeded;
     event.probes_failed = round.failed;
@@ -75,14 +76,15 @@ void write_change(const shm::Slot& slot, const shm::Change& change) noexcept {
 
 /// What is no change of state: the breaker stays as it is.
 void write_incident(const shm::Slot& slot, EventName name, const char* reason, const core::Sums& sums) noexcept {
-    const core::Word word = core::unpack(slot.word.load(std::memory_order_relaxed));
+    const shm::NumberedWord now = shm::numbered_word(slot);
+    const core::Word word = core::unpack(now.word);
     EventData event;
     event.name = name;
     event.from = word.state;
     event.reason = reason;
     event.sums = sums;
     event.level = word.level;
-    event.generation = word.generation;
+    event.number = now.number;
     event.probes_succeeded = word.successes;
     event.probes_failed = word.failures;
     event.probes_neutral = word.neutral;
@@ -104,6 +106,18 @@ class LogObserver final : public shm::Observer {
                      slot.identity.name, separator(slot), slot.identity.balancer, core::name(change.from).data(),
                      core::name(change.to).data(), core::name(change.reason).data(), numbers, next_probe);
         write_change(slot, change);
+    }
+
+    void on_reset(const shm::Slot& slot, std::uint64_t number) noexcept override {
+        ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, runtime.server,
+                     "circuit breaker: member %s%s%s: reset: it was closed already, and counts anew",
+                     slot.identity.name, separator(slot), slot.identity.balancer);
+        EventData event;
+        event.name = EventName::reset;
+        event.reason = core::name(core::Reason::reset).data();
+        event.number = number;
+        event.with_recent = true;
+        write_event(slot, event);
     }
 
     void on_suppressed(const shm::Slot& slot, core::Reason reason, const core::Sums& sums) noexcept override {

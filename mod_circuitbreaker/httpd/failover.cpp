@@ -111,8 +111,7 @@ bool take_retry(RequestState& state) noexcept {
     const core::Millis window = state.call.breaker->policy.window.span;  // 0: the last so many calls
     const core::Millis span = window > 0 ? std::min(window, kBudgetSpan) : kBudgetSpan;
     if (window > span) calls = calls * span / window;
-    const std::uint64_t allowed =
-        std::max(wanted(state).budget * calls / 100, core::kLeastRetriesPerSecond * span / core::kMillisPerSecond);
+    const std::uint64_t allowed = core::allowed_retries(wanted(state), calls, span);
     return shm::take_retry(*state.call.slot, slots, count, span, allowed, now());
 }
 
@@ -146,7 +145,7 @@ void begin_try(RequestState& state) noexcept {
     const core::Failover& policy = wanted(state);
     const bool is_wanted =
         policy.mode == core::FailoverMode::all || (policy.mode == core::FailoverMode::probes && call.is_probe());
-    if (!is_wanted || failover.tries >= static_cast<int>(policy.tries)) return;
+    if (!is_wanted || policy.budget == 0 || failover.tries >= static_cast<int>(policy.tries)) return;
     if (!is_at_start(state.r) || is_bound(state) || sends_error_page_itself(state) || has_remote(state)) return;
     // From the first call on, or never: an earlier one may have read some of it already.
     if (state.body != nullptr && !failover.keeps_body) {

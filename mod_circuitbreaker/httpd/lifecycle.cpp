@@ -12,6 +12,7 @@
 #include "policies.hpp"
 #include "runtime.hpp"
 #include "select.hpp"
+#include "shm/changes.hpp"
 #include "shm/segment.hpp"
 #include "watch.hpp"
 
@@ -123,14 +124,14 @@ bool has_balancers(const server_rec* main_server) noexcept {
 /// Tells of changes of state that nobody reported: the child that carried them out was killed in between.
 void report_gaps() noexcept {
     static std::uint32_t last_slot = 0;
-    static std::uint32_t last_gap = 0;
+    static std::uint64_t last_gap = 0;
     for (std::uint32_t i = 0; i < runtime.segment.header->capacity; ++i) {
         if (!runtime.segment.is_ready(i)) continue;
         shm::Slot& slot = runtime.segment.slots[i];
-        const std::uint32_t generation = core::generation_of(slot.word.load(std::memory_order_seq_cst));
-        const auto reports = static_cast<std::uint32_t>(slot.reports.load(std::memory_order_acquire));
-        const std::uint32_t gap = (generation - reports) & core::kGenerationMask;
-        if (gap == 0 || gap > core::kGenerationMask / 2) continue;
+        const std::uint64_t changes = shm::numbered_word(slot).number;
+        const std::uint64_t reports = slot.reports.load(std::memory_order_acquire);
+        if (reports >= changes) continue;  // more: of changes that came after the first look
+        const std::uint64_t gap = changes - reports;
         // Seen twice in a row, so it is no report that is just being made.
         if (last_slot != i || last_gap != gap) {
             last_slot = i;
@@ -140,11 +141,10 @@ void report_gaps() noexcept {
         last_gap = 0;
         slot.reports.fetch_add(gap, std::memory_order_release);
         if (runtime.event_log >= 0) runtime.segment.header->events_lost.fetch_add(gap, std::memory_order_relaxed);
-        ap_log_error(
-            APLOG_MARK, APLOG_WARNING, 0, runtime.server,
-            "circuit breaker: member %s: %u change(s) of state were not reported, as a child was killed; it is "
-            "now %s",
-            slot.identity.name, gap, core::name(core::state_of(slot.word.load())).data());
+        ap_log_error(APLOG_MARK, APLOG_WARNING, 0, runtime.server,
+                     "circuit breaker: member %s: %" APR_UINT64_T_FMT
+                     " change(s) of state were not reported, as a child was killed; it is now %s",
+                     slot.identity.name, gap, core::name(core::state_of(slot.word.load())).data());
     }
 }
 

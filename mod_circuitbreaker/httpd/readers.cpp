@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "event_log.hpp"
+#include "host_names.hpp"
 #include "parse.hpp"
 #include "recovery_readers.hpp"
 
@@ -148,7 +149,25 @@ const char* read_record_path(const Words& words, Policy& policy) noexcept {
 }
 
 const char* read_control(const Words& words, Settings& settings) noexcept {
-    return parse_on_off(words.word[0], settings.control) ? nullptr : words.wrong(words.word[0], "On or Off");
+    settings.control = Control{};
+    if (!parse_on_off(words.word[0], settings.control.is_on)) {
+        return words.wrong(words.word[0], "On or Off, and after On host=NAME for each name that the page answers to");
+    }
+    if (words.count > 1 && !settings.control.is_on) return words.wrong(words.word[1], "nothing after Off");
+    apr_array_header_t* hosts = nullptr;
+    for (int i = 1; i < words.count; ++i) {
+        const char* const host = value_of(words.word[i], "host");
+        const char* const name = host != nullptr ? host_name(words.cmd->pool, host) : nullptr;
+        if (name == nullptr) {
+            return words.wrong(words.word[i],
+                               "host=NAME with a host name, an IPv4 address or an [IPv6] address, without a port "
+                               "(\"host=www.example.com\", \"host=10.0.0.7\", \"host=[2001:db8::7]\")");
+        }
+        if (hosts == nullptr) hosts = apr_array_make(words.cmd->pool, words.count - 1, sizeof(const char*));
+        APR_ARRAY_PUSH(hosts, const char*) = name;
+    }
+    settings.control.hosts = hosts;
+    return nullptr;
 }
 
 const char* read_probe_header(const Words& words, Settings& settings) noexcept {
@@ -165,7 +184,7 @@ const char* read_probe_header(const Words& words, Settings& settings) noexcept {
     return nullptr;
 }
 
-constexpr int kMaxRuleWords = 63;  // httpd passes on 64 and says nothing of more
+constexpr int kMostWords = 63;  // httpd passes on 64 and says nothing of more
 
 }  // namespace
 
@@ -183,8 +202,8 @@ constinit const Reader kReaders[kDirectives] = {
     {nullptr, 1, read_probe_if},
     {nullptr, 1, read_probe_header},
     {read_ramp_up, 2},
-    {nullptr, kMaxRuleWords, read_verdict},
-    {nullptr, kMaxRuleWords, read_probe_verdict},
+    {nullptr, kMostWords, read_verdict},
+    {nullptr, kMostWords, read_probe_verdict},
     {read_body_limit, 1},
     {read_settle, 1},
     {read_retry_after, 1},
@@ -193,7 +212,7 @@ constinit const Reader kReaders[kDirectives] = {
     {read_failover, 4},
     {nullptr, 1, read_event_log},
     {read_record_path, 1},
-    {nullptr, 1, read_control},
+    {nullptr, kMostWords, read_control},
     {read_health_check, 1},
     {read_probe_body, 1},
 };

@@ -76,6 +76,12 @@ inline constexpr const char* kDirectiveNames[kDirectives] = {
     "CircuitBreakerProbeBody",
 };
 
+/// CircuitBreakerControl.
+struct Control {
+    bool is_on = false;                         // the status page may act
+    const apr_array_header_t* hosts = nullptr;  // of const char* (host_names.hpp): under these names; nullptr: any
+};
+
 struct Settings {
     core::Policy policy;
     RuleList rules;
@@ -84,8 +90,8 @@ struct Settings {
     const char* probe_header = nullptr;        // nullptr: Off
     const char* fallback = nullptr;            // name of a balancer; nullptr: Off
     const char* event_log = nullptr;           // file or "|program"; nullptr: Off
-    bool control = false;                      // the status page may act
-    std::uint32_t set = 0;                     // bits: 1 << Directive
+    Control control;
+    std::uint32_t set = 0;  // bits: 1 << Directive
     const ap_directive_t* where[kDirectives] = {};
 
     [[nodiscard]] bool has(Directive directive) const noexcept {

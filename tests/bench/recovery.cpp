@@ -243,8 +243,7 @@ class Simulation {
         for (const shm::Slot* slot : segment_.slot)
             calls += shm::sums_now(*slot, policy_, process()).calls;
         const core::Millis span = policy_.window.span;
-        const std::uint64_t allowed = std::max<std::uint64_t>(
-            policy_.failover.budget * calls / 100, core::kLeastRetriesPerSecond * span / core::kMillisPerSecond);
+        const std::uint64_t allowed = core::allowed_retries(policy_.failover, calls, span);
         return shm::take_retry(*segment_.slot[failed], segment_.slot, kMembers, span, allowed, segment_.now);
     }
 

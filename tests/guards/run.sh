@@ -101,6 +101,23 @@ ErrorLog \"$1/error.log\""
     echo "LoadModule circuitbreaker_module $PWD/$build/mod_circuitbreaker.so"
 }
 
+control_is_never_shown_without_a_user() {
+    # Whatever shows how to switch Control on shows who may use it: README, reference, shipped configuration, demo.
+    local file found count=0 status=0
+    for file in README.md $(find mod_circuitbreaker conf docker -type f); do
+        grep -q 'CircuitBreakerControl On' "$file" || continue
+        # A <Location>, whether as it is, commented out or in C++ text.
+        found=$(awk '/<Location/ { inside = 1; control = user = 0 }
+            inside && /CircuitBreakerControl On/ { control = 1 }
+            inside && /Require (valid-user|user |group )/ { user = 1 }
+            /<\/Location>/ { if (inside && control) print user ? "with" : "without"; inside = 0 }' "$file")
+        count=$((count + $(grep -cx with <<< "$found")))
+        ! grep -qx without <<< "$found" || { echo "$file: CircuitBreakerControl On without Require valid-user"; status=1; }
+    done
+    [ "$count" -ge 3 ] || { echo "only $count examples found"; status=1; }
+    return $status
+}
+
 # --- the README's configuration, as it is printed ---
 readme_conf() { sed -n '/^ServerRoot "\/usr\/lib\/apache2"$/,/^```$/p' README.md | grep -v '^```'; }
 readme_configuration_has_20_lines_and_is_valid() {
@@ -231,6 +248,7 @@ check "nothing throws, no mutex" nothing_throws_and_no_mutex
 check "each directive has reader, merge rule, default and documentation" each_directive_is_complete
 check "only directives that exist are documented" only_existing_directives_are_documented
 check "circuitbreaker.conf is accepted with every line switched on" shipped_conf_shows_the_defaults
+check "CircuitBreakerControl On is never shown without a user" control_is_never_shown_without_a_user
 check "the README's configuration has 20 lines and is valid" readme_configuration_has_20_lines_and_is_valid
 check "the README's file map names what exists" file_map_names_what_exists
 check "the module exports its record only" module_exports_its_record_only

@@ -141,7 +141,7 @@ TEST(ControlDirective, BelongsToSectionsForRequestsOnly) {
     check.expect_refused("<Location /x>\nCircuitBreakerControl\n</Location>",
                          {"CircuitBreakerControl:", "value is missing", "On or Off"}, "CircuitBreakerControl");
     check.expect_refused("<Location /x>\n" + line + " Off\n</Location>",
-                         {"CircuitBreakerControl:", "\"Off\"", "too many"}, line);
+                         {"CircuitBreakerControl:", "\"Off\"", "host=NAME"}, line);
     for (const char* value : {"Yes", "1", "Observe"}) {
         check.expect_refused("<Location /x>\nCircuitBreakerControl " + std::string(value) + "\n</Location>",
                              {"CircuitBreakerControl:", "\"" + std::string(value) + "\"", "On or Off"},

@@ -189,7 +189,7 @@ TEST_P(Restart, WithAWindowOfAnotherShapeBeginsItAnewAndKeepsTheState) {
     const BreakerPage after(httpd);
     EXPECT_EQ(after.member(one_).number("Window-calls"), 0U);
     EXPECT_EQ(after.member(one_).number("Calls"), 5U);
-    EXPECT_EQ(after.member(one_).number("Generation"), before.member(one_).number("Generation") + 1);
+    EXPECT_EQ(after.member(one_).number("Generation"), before.member(one_).number("Generation")) << "no change";
     EXPECT_EQ(after.member(two_).at("State"), "open");
     EXPECT_EQ(after.member(two_).number("Transitions"), before.member(two_).number("Transitions"));
     EXPECT_LE(after.member(two_).number("Next-probe-ms"), before.member(two_).number("Next-probe-ms"));

@@ -105,7 +105,7 @@ TEST_P(WithheldLimits, NotLaterThanTheTimeout) {
 
 TEST_P(WithheldLimits, NoMoreThanTheBudgetButThreeASecond) {
     // A window of a second: three at least.
-    start(std::string(counting_policy) + "CircuitBreakerWindow 1s\nCircuitBreakerFailover All budget=0\n");
+    start(std::string(counting_policy) + "CircuitBreakerWindow 1s\nCircuitBreakerFailover All budget=1\n");
     const auto begin = std::chrono::steady_clock::now();
     (void)load(httpd_->url("/app/x"), {.threads = 4, .requests_per_thread = 25});
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - begin);

@@ -101,6 +101,8 @@ small() {
 	check max_open max_open safety -O1 -DMEMBERS=2
 	check max_open-three max_open safety -O1 -DLIMIT=2 -DT1=2 -DK=1 -DMOVES=0 -DSEQS=1
 	check max_open-cycles max_open cycles -O1 -DMEMBERS=2 -DMOVES=1
+	check changes changes safety -O1
+	check changes-cycles changes cycles -O1 -DK=1
 }
 
 full() {
@@ -119,6 +121,7 @@ full() {
 	check max_open-threads max_open safety "$flags" -DLIMIT=2 -DT1=2 -DK=1 -DMOVES=1 -DSEQS=1
 	check max_open-steal max_open safety "$flags" -DSTEAL -DMEMBERS=2 -DKILLS=2 -DGENS=4 -DSEQS=4
 	check max_open-forced max_open safety "$flags" -DFORCED -DMEMBERS=2 -DKILLS=2
+	check changes-three changes safety "$flags" -DPROCS=3 -DK=1
 }
 
 mutants() {
@@ -141,6 +144,10 @@ mutants() {
 	done
 	mutant max_open-BLIND_CLEAR max_open safety -DBLIND_CLEAR -DSTEAL -DMEMBERS=2
 	mutant max_open-WAIT max_open cycles -DWAIT -DMEMBERS=2
+	for m in NO_SETTLE WORD_FIRST SAME_STEP ADD LOOK_ONCE; do
+		mutant "changes-$m" changes safety -D$m
+	done
+	mutant changes-WAIT changes cycles -DWAIT
 }
 
 mode=${1:-}

@@ -236,7 +236,8 @@ TEST(AChangedShape, BeginsANewGenerationAndAnEmptyWindow) {
     shm::Slot& slot = world.add("http://a", before);
     call(slot, before, world.parent(), kBad);
     shm::set_shape(slot, after, world.parent());
-    EXPECT_EQ(word_of(slot).generation, 1U);
+    EXPECT_EQ(word_of(slot).generation, 2U);
+    EXPECT_EQ(shm::numbered_word(slot).number, 0U) << "it is no change that has a number";
     EXPECT_EQ(shm::sums_now(slot, after, world.parent()).calls, 0U);
     call(slot, after, world.parent(), kGood);
     EXPECT_EQ(shm::sums_now(slot, after, world.parent()).calls, 1U);

@@ -31,6 +31,8 @@ constexpr struct Place {
     {"cells.added"},
     {"cells.sum"},
     {"change.won"},
+    {"changes.read"},
+    {"changes.won"},
     {"control.cas"},
     {"flapping.found"},
     {"mark.begin"},
@@ -296,7 +298,7 @@ TEST_P(ADeadClaimer, OfAnOldSlotDoesNotBringItsHistoryBack) {
     EXPECT_EQ(again.totals.calls.load(), 0U);
     EXPECT_EQ(again.probe_rate.load(), 0U);
     EXPECT_EQ(again.flapping.load(), 0U);
-    EXPECT_EQ(again.history_head.load(), 0U);
+    EXPECT_EQ(shm::numbered_word(again).number, 0U);
     EXPECT_EQ(again.recorded.load(), 0U);
     EXPECT_EQ(again.recorder[0].number.load(), 0U);
 }

@@ -240,12 +240,12 @@ TEST_F(Probes, TakeAnotherSequenceNumberEachTime) {
     }
 }
 
-TEST_F(Probes, AreReportedOnceAndTheReportsKeepUpWithTheGeneration) {
+TEST_F(Probes, AreReportedOnceAndTheReportsKeepUpWithTheChanges) {
     for (int n = 0; n < 30; ++n) {
         world.pass(100'000);
         shm::Permit permit = taken();
         end(permit, n % 3 == 0 ? kFatal : kGood);
-        EXPECT_EQ(slot.reports.load(), word_of(slot).generation);
+        EXPECT_EQ(slot.reports.load(), shm::numbered_word(slot).number);
     }
     EXPECT_EQ(wrong_with_reports(world, slot), "");
 }

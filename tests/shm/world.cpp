@@ -47,13 +47,21 @@ std::uint64_t Board::calls_held() const noexcept {
 }
 
 void Recorder::on_change(const shm::Slot& slot, const shm::Change& change) noexcept {
+    write(slot, change.number, change.from, change.to);
+}
+
+void Recorder::on_reset(const shm::Slot& slot, std::uint64_t number) noexcept {
+    write(slot, number, State::closed, State::closed);
+}
+
+void Recorder::write(const shm::Slot& slot, std::uint64_t number, State from, State to) noexcept {
     const std::uint64_t at = board_.reports.fetch_add(1);
     if (at >= Board::kReports) return;
     Reported& report = board_.report[at];
     report.slot = segment_.index_of(slot);
-    report.generation = change.generation;
-    report.from = static_cast<std::uint32_t>(change.from);
-    report.to = static_cast<std::uint32_t>(change.to);
+    report.number = number;
+    report.from = static_cast<std::uint32_t>(from);
+    report.to = static_cast<std::uint32_t>(to);
     report.is_written = 1;
 }
 
@@ -223,7 +231,7 @@ std::uint64_t changes_counted(const shm::Slot& slot) {
 }
 
 std::uint64_t reports_behind(const shm::Slot& slot) {
-    return (word_of(slot).generation - slot.reports.load()) & core::kGenerationMask;
+    return shm::numbered_word(slot).number - slot.reports.load();
 }
 
 }  // namespace
@@ -235,7 +243,7 @@ void World::begin_reports() {
     board.reports = 0;
     for (std::uint32_t i = 0; i < segment.header->capacity; ++i) {
         const shm::Slot& slot = segment.slots[i];
-        before_reports[i] = {word_of(slot), changes_counted(slot), reports_behind(slot)};
+        before_reports[i] = {shm::numbered_word(slot), changes_counted(slot), reports_behind(slot)};
     }
 }
 
@@ -244,38 +252,41 @@ std::string wrong_with_reports(const World& world, const shm::Slot& slot, std::u
     const std::uint64_t reports = world.board.reports.load();
     if (reports > Board::kReports) return "more reports than the board has room for";
     const World::Before& before = world.before_reports[index];
-    // Ordered by generation; the end of a ramp keeps the generation, so it has an order of its own within it.
-    std::map<std::uint64_t, const Reported*> by_order;
-    std::uint64_t written = 0;
+    std::map<std::uint64_t, const Reported*> by_number;
+    std::uint64_t transitions = 0;
     for (std::uint64_t n = 0; n < reports; ++n) {
         const Reported& report = world.board.report[n];
         if (report.slot != index || report.is_written == 0) continue;
-        ++written;
-        const bool is_ramp_end = static_cast<State>(report.from.load()) == State::recovering &&
-                                 static_cast<State>(report.to.load()) == State::closed;
-        const std::uint64_t order = std::uint64_t{report.generation.load()} * 2 + (is_ramp_end ? 1 : 0);
-        if (!by_order.emplace(order, &report).second) {
-            return "generation " + std::to_string(report.generation.load()) + " was reported twice";
+        if (report.from != report.to) ++transitions;
+        if (!by_number.emplace(report.number.load(), &report).second) {
+            return "number " + std::to_string(report.number.load()) + " was reported twice";
         }
     }
     std::uint64_t missing = 0;
-    auto state = static_cast<std::uint32_t>(before.word.state);
-    std::uint64_t generation = before.word.generation;
-    for (const auto& [order, report] : by_order) {
-        const bool follows = order / 2 == generation || order / 2 == generation + 1;
-        if (!follows || report->from != state) ++missing;
-        generation = order / 2;
+    std::uint64_t last = before.last.number;
+    auto state = static_cast<std::uint32_t>(core::state_of(before.last.word));
+    for (const auto& [number, report] : by_number) {
+        if (number <= last) return "number " + std::to_string(number) + " was taken before these reports began";
+        missing += number - last - 1;
+        if (number == last + 1 && report->from != state) {
+            return "number " + std::to_string(number) + " does not begin where the one before it ended";
+        }
+        last = number;
         state = report->to;
     }
-    const core::Word word = word_of(slot);
-    if (static_cast<std::uint32_t>(word.state) != state || word.generation != generation) ++missing;
+    const shm::NumberedWord now = shm::numbered_word(slot);
+    if (now.number < last) return "number " + std::to_string(last) + " was never reached";
+    missing += now.number - last;
+    if (now.number == last && static_cast<std::uint32_t>(core::state_of(now.word)) != state) {
+        return "the last change did not lead to where it is now";
+    }
     if (missing > may_be_missing) return std::to_string(missing) + " changes were not reported";
     const std::uint64_t counted = changes_counted(slot) - before.changes;
-    if (counted < written || counted > written + may_be_missing) {
-        return std::to_string(counted) + " changes counted, " + std::to_string(written) + " reported";
+    if (counted < transitions || counted > transitions + may_be_missing) {
+        return std::to_string(counted) + " changes counted, " + std::to_string(transitions) + " reported";
     }
     const std::uint64_t gap = reports_behind(slot) - before.behind;
-    if (gap > may_be_missing) return "reports are " + std::to_string(gap) + " behind the generation";
+    if (gap > may_be_missing) return "reports are " + std::to_string(gap) + " behind the changes";
     return "";
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "shm/changes.hpp"
 #include "shm/member.hpp"
 #include "shm/table.hpp"
 
@@ -30,10 +31,11 @@ class SharedMemory {
     void* data_;
 };
 
-/// One change of state, as the process that carried it out reported it.
+/// One change, as the process that carried it out reported it; a reset of a closed breaker is one from closed to
+/// closed.
 struct Reported {
+    shm::Atomic64 number;
     std::atomic<std::uint32_t> slot;
-    std::atomic<std::uint32_t> generation;
     std::atomic<std::uint32_t> from;
     std::atomic<std::uint32_t> to;
     std::atomic<std::uint32_t> is_written;
@@ -79,11 +81,14 @@ class Recorder final : public shm::Observer {
   public:
     Recorder(Board& board, const shm::Segment& segment) : board_(board), segment_(segment) {}
     void on_change(const shm::Slot& slot, const shm::Change& change) noexcept override;
+    void on_reset(const shm::Slot& slot, std::uint64_t number) noexcept override;
     void on_suppressed(const shm::Slot& slot, core::Reason reason, const core::Sums& sums) noexcept override;
     void on_probe_lost(const shm::Slot& slot) noexcept override;
     void on_flapping(const shm::Slot& slot, const core::Flapping& figures) noexcept override;
 
   private:
+    void write(const shm::Slot& slot, std::uint64_t number, core::State from, core::State to) noexcept;
+
     Board& board_;
     const shm::Segment& segment_;
 };
@@ -132,9 +137,9 @@ class World {
 
     /// How a breaker stood when its reports began.
     struct Before {
-        core::Word word;
-        std::uint64_t changes = 0;
-        std::uint64_t behind = 0;  // reports that were missing already
+        shm::NumberedWord last{};
+        std::uint64_t changes = 0;  // of state, in the totals
+        std::uint64_t behind = 0;   // reports that were missing already
     };
     std::vector<Before> before_reports;
 };
@@ -173,7 +178,8 @@ bool recovers(World& world, shm::Slot& slot, const core::Policy& policy);
 /// nobody has been given its column yet.
 [[nodiscard]] std::string remains_of(const shm::Segment& segment, std::uint32_t pid, std::uint32_t column);
 
-/// Every generation's change of `slot` was reported once, each began where the one before ended, and the totals agree.
+/// Every change of `slot` was reported once, under the number that comes after that of the one before, and began where
+/// that one ended; and the totals agree.
 /// `may_be_missing`: reports that died with the process that owed them. Empty if all is well.
 [[nodiscard]] std::string wrong_with_reports(const World& world, const shm::Slot& slot,
                                              std::uint64_t may_be_missing = 0);

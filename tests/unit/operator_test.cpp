@@ -140,8 +140,9 @@ TEST(Operator, TakesTheSlotsOfProbesUnderWayAwaySoThatTheirEndsDecideNothing) {
 
 TEST(Operator, CountsTheGenerationRoundPastItsLastNumber) {
     for (const EventKind kind : {EventKind::force_open, EventKind::reset, EventKind::reshape}) {
+        const std::uint32_t steps = kind == EventKind::reshape ? 2 : 1;
         const Step step = step_of(fresh_closed(kGenerationMask), of_kind(kind), default_policy());
-        EXPECT_EQ(generation_of(step.word), 0U);
+        EXPECT_EQ(generation_of(step.word), steps - 1);
         EXPECT_EQ(unpack(step.word).level, 0U);
     }
 }
@@ -151,9 +152,25 @@ TEST(Operator, CountsTheGenerationRoundPastItsLastNumber) {
 TEST(Reshape, BeginsANewGenerationOfTheSameStateAndIsNoTransition) {
     for (const State state : kAllStates) {
         Word expected = sample(state);
-        expected.generation = 8;
+        expected.generation = 9;  // two further on: one would be a reset
         expect_counted(expected, step_of(sample(state), of_kind(EventKind::reshape), default_policy()));
     }
+}
+
+TEST(AChange, IsOneOfStateOrAResetAndNothingElse) {
+    for (const State state : kAllStates) {
+        const std::uint64_t before = pack(sample(state));
+        const auto is_one = [&](EventKind kind) {
+            return is_change(before, step_of(sample(state), of_kind(kind), default_policy()).word);
+        };
+        EXPECT_TRUE(is_one(EventKind::reset)) << name(state);
+        EXPECT_FALSE(is_one(EventKind::reshape)) << name(state);
+        EXPECT_FALSE(is_one(EventKind::end_open_time)) << name(state);
+        EXPECT_EQ(is_one(EventKind::force_open), state != State::forced_open) << name(state);
+    }
+    const std::uint64_t last = pack(fresh_closed(kGenerationMask));
+    EXPECT_TRUE(is_change(last, step_of(unpack(last), of_kind(EventKind::reset), default_policy()).word));
+    EXPECT_FALSE(is_change(last, step_of(unpack(last), of_kind(EventKind::reshape), default_policy()).word));
 }
 
 TEST(Reshape, MakesResultsOfTheOlderWindowLate) {

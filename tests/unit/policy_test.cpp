@@ -107,6 +107,29 @@ TEST(OpenTimeAt, IsNeverLessThanATenthOfASecondNorMoreThanADay) {
 
 // ---- Ramp.
 
+TEST(AllowedRetries, AreAShareOfTheCallsButThreeASecondAtLeast) {
+    Failover failover;
+    for (const auto& [budget, calls, span, allowed] :
+         std::vector<std::tuple<std::uint32_t, std::uint64_t, Millis, std::uint64_t>>{{20, 0, 10'000, 30},
+                                                                                      {20, 150, 10'000, 30},
+                                                                                      {20, 155, 10'000, 31},
+                                                                                      {20, 1'000'000, 10'000, 200'000},
+                                                                                      {100, 7, 1000, 7},
+                                                                                      {1, 200, 1000, 3},
+                                                                                      {1, 400, 1000, 4},
+                                                                                      {1, 0, 1500, 4}}) {
+        failover.budget = budget;
+        EXPECT_EQ(allowed_retries(failover, calls, span), allowed) << budget << " % of " << calls;
+    }
+}
+
+TEST(AllowedRetries, AreNoneOfABudgetOfNothing) {
+    Failover failover;
+    failover.budget = 0;
+    for (const std::uint64_t calls : {0U, 1U, 1'000'000U})
+        EXPECT_EQ(allowed_retries(failover, calls, 10'000), 0U) << calls;
+}
+
 TEST(RampShare, RisesInAStraightLineFromItsFirstShareToAll) {
     for (std::uint32_t from = 0; from <= 100; ++from) {
         const RampUp ramp{60'000, from};

@@ -51,11 +51,14 @@ TEST(AnyLife, KeepsEveryWordAndEveryChangeLegal) {
         ASSERT_LE(after.level, kMaxLevel) << at(seen);
 
         const State from = state_of(seen.bits);
-        const bool is_clearing = seen.event.kind == EventKind::reset || seen.event.kind == EventKind::reshape;
+        const bool is_reset = seen.event.kind == EventKind::reset;
+        const bool is_reshape = seen.event.kind == EventKind::reshape;
         const bool is_end_of_ramp = from == State::recovering && seen.step.reason == Reason::ramp_over;
         ASSERT_EQ(seen.step.transition, after.state != from) << at(seen);
         const std::uint32_t generations = (after.generation - generation_of(seen.bits)) & kGenerationMask;
-        ASSERT_EQ(generations, (seen.step.transition && !is_end_of_ramp) || is_clearing ? 1U : 0U) << at(seen);
+        const bool is_new = (seen.step.transition && !is_end_of_ramp) || is_reset;
+        ASSERT_EQ(generations, is_reshape ? 2U : is_new ? 1U : 0U) << at(seen);
+        ASSERT_EQ(is_change(seen.bits, seen.step.word), seen.step.transition || is_reset) << at(seen);
 
         const Decision decision = seen.step.decision;
         if (decision == Decision::ignored || decision == Decision::refuse || decision == Decision::pass ||

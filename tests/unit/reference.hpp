@@ -40,7 +40,7 @@ class Reference {
             case EventKind::automatic:
                 return is_forced() ? clear() : Answer{Decision::ignored};
             case EventKind::reshape:
-                ++generation_;
+                generation_ += 2;
                 return {Decision::counted};
             case EventKind::end_open_time:
                 if (state_ != State::open || now >= open_until_) return {Decision::ignored};

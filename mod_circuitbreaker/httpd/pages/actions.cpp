@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "httpd/host_names.hpp"
 #include "httpd/runtime.hpp"
 #include "origin.hpp"
 #include "shm/member.hpp"
@@ -80,9 +81,9 @@ int read_fields(request_rec* r, Fields& fields) noexcept {
     return OK;
 }
 
-bool is_allowed_here(const request_rec* r) noexcept {
+Control control_of(const request_rec* r) noexcept {
     const Settings* const said = said_for_request(r, Directive::control);
-    return said != nullptr && said->control;
+    return said != nullptr ? said->control : Control{};
 }
 
 /// Back to where the button was: a page of this host, as was checked before.
@@ -115,7 +116,8 @@ const char* action_token(apr_pool_t* p) noexcept {
 
 Controls own_controls(const request_rec* r) noexcept {
     // "?": this page, under whatever name the browser knows it.
-    return is_allowed_here(r) ? Controls{"?", action_token(r->pool)} : Controls{};
+    const Control control = control_of(r);
+    return control.is_on && is_for_host(r, control.hosts) ? Controls{"?", action_token(r->pool)} : Controls{};
 }
 
 void write_action_form(const HtmlOut& out, const MemberSnapshot& member, const Controls& controls) noexcept {
@@ -149,7 +151,13 @@ int refuse_action(const request_rec* r, const char* why) noexcept {
 }
 
 int do_action(request_rec* r) noexcept {
-    if (!is_allowed_here(r)) return refuse_action(r, "CircuitBreakerControl is not On here");
+    const Control control = control_of(r);
+    if (!control.is_on) return refuse_action(r, "CircuitBreakerControl is not On here");
+    if (!is_for_host(r, control.hosts)) {
+        const char* const host = r->hostname != nullptr ? r->hostname : "";
+        return refuse_action(
+            r, apr_psprintf(r->pool, "CircuitBreakerControl names no host=%s, under which it came", host));
+    }
     if (!is_same_host(apr_table_get(r->headers_in, "Host"), apr_table_get(r->headers_in, "Origin"),
                       apr_table_get(r->headers_in, "Referer"))) {
         return refuse_action(r, "neither Origin nor Referer is a page of this host");

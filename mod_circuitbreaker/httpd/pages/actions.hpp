@@ -26,11 +26,11 @@ struct Controls {
     [[nodiscard]] bool are_there() const noexcept { return token != nullptr; }
 };
 
-/// The status page's own, for this request.
+/// The status page's own, for this request. None where a POST to it would be refused whatever it holds.
 [[nodiscard]] Controls own_controls(const request_rec* r) noexcept;
 
 /// Those of the first <Location> of this virtual host that has both `SetHandler circuitbreaker-status` and
-/// `CircuitBreakerControl On`.
+/// `CircuitBreakerControl On`, and answers to the name that this request came under.
 [[nodiscard]] Controls controls_of_server(request_rec* r) noexcept;
 
 /// The buttons that make sense in the member's state.

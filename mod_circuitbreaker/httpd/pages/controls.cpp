@@ -3,13 +3,15 @@
 
 #include <cstring>
 
+#include "httpd/host_names.hpp"
+
 namespace cb::httpd {
 namespace {
 
 /// What the <Location> sections say about one path, as httpd's own walk would put it together.
 struct Said {
     bool is_status = false;
-    bool has_control = false;
+    Control control;
 };
 
 /// Does a section for `section` apply to `path`? Whole segments (ap_location_walk).
@@ -45,7 +47,7 @@ Said said_of(request_rec* r, const apr_array_header_t& sections, const char* pat
             said.is_status = ap_cstr_casecmp(handler, "circuitbreaker-status") == 0;
         }
         const DirConfig* const ours = dir_config(section);
-        if (ours != nullptr && ours->request.has(Directive::control)) said.has_control = ours->request.control;
+        if (ours != nullptr && ours->request.has(Directive::control)) said.control = ours->request.control;
     }
     return said;
 }
@@ -60,7 +62,7 @@ Controls controls_of_server(request_rec* r) noexcept {
         const core_dir_config* const section = core_config(APR_ARRAY_IDX(&sections, i, const ap_conf_vector_t*));
         if (section == nullptr || !is_plain(*section)) continue;
         const Said said = said_of(r, sections, section->d);
-        if (said.is_status && said.has_control)
+        if (said.is_status && said.control.is_on && is_for_host(r, said.control.hosts))
             return {ap_os_escape_path(r->pool, section->d, 1), action_token(r->pool)};
     }
     return {};

@@ -142,7 +142,7 @@ void put_member(JsonPageWriter& out, apr_pool_t* p, const MemberSnapshot& member
     out.number("since_ms", member.in_state_for());
     out.text("reason", member.reason != core::Reason::none ? core::name(member.reason).data() : nullptr);
     out.number("level", member.word.level);
-    out.number("generation", member.word.generation);
+    out.number("generation", member.changes_ever);
     out.number_if(member.state() == core::State::open, "next_probe_ms", member.next_probe_in);
     out.number_if(member.state() == core::State::recovering, "ramp_percent", member.ramp_percent);
     put_window(out, member);

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "httpd/runtime.hpp"
+#include "shm/changes.hpp"
 
 namespace cb::httpd {
 namespace {
@@ -128,9 +129,10 @@ void read_member(MemberSnapshot& member, std::uint32_t index) noexcept {
     member.name = member.breaker != nullptr ? member.breaker->name : slot.identity.name;
     member.balancer = slot.identity.balancer;
     member.vhost = vhost_of(index);
-    member.changes_ever = slot.history_head.load(kRelaxed);
     member.changes = shm::read_history(slot, member.change);
-    member.word = core::unpack(slot.word.load(std::memory_order_seq_cst));
+    const shm::NumberedWord now = shm::numbered_word(slot);
+    member.word = core::unpack(now.word);
+    member.changes_ever = now.number;
     member.since = slot.since.load(kRelaxed);
     member.now = runtime.process.clock.now();
     member.reason = core::Reason::none;

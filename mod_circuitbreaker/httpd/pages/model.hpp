@@ -71,8 +71,8 @@ struct MemberSnapshot {
     Counts counts;
     Durations calls;
     Durations probes;
-    std::uint32_t changes;  // of `change`
-    std::uint64_t changes_ever;
+    std::uint32_t changes;                             // of `change`
+    std::uint64_t changes_ever;                        // the number of the last one (shm/changes.hpp)
     shm::HistoryEntry change[shm::kHistory];           // oldest first
     std::uint32_t failed_calls;                        // of `failed_call`
     shm::FailedCall failed_call[shm::kRecordedCalls];  // oldest first

@@ -69,7 +69,7 @@ void put_member(request_rec* r, const MemberSnapshot& member) noexcept {
     ap_rprintf(r, "State: %s\n", core::name(member.state()).data());
     ap_rprintf(r, "Reason: %s\n", core::name(member.reason).data());
     put(r, "Level", member.word.level);
-    put(r, "Generation", member.word.generation);
+    put(r, "Generation", member.changes_ever);
     put(r, "Since-ms", member.in_state_for());
     put(r, "Next-probe-ms", member.next_probe_in);
     put(r, "Ramp-percent", member.ramp_percent);
