@@ -72,6 +72,7 @@ void Load::step() {
     if (random_.below(16) == 0) ::sched_yield();
     const std::uint32_t what = random_.below(16);
     if (what == 0) return bind_another();
+    if (what == 1) return (void)shm::expire_probes(*members_.single, members_.single_rules, process_);
     if (what < 8) return call_one_of_three();
     call_single();
 }
@@ -112,8 +113,8 @@ void Load::call_single() {
     if (is_probe && random_.below(4) > 0) shm::mark(slot, mine.permit, shm::Phase::sent);
     if (is_probe && may_hang) {
         hanging_ = mine.permit;
-        hangs_until_ =
-            steps_ + 200 + random_.below(1'200);  // its lease is taken away; it comes before or after `linger`
+        // Its lease is taken away, and it comes before the linger has passed or after.
+        hangs_until_ = steps_ + 20 + random_.below(1'400);
         return world_.pass(kBrief + shm::Lease::kUnit);
     }
     if (leases_ == Leases::for_ever) {
