@@ -15,7 +15,8 @@ std::string upload(const std::string& length, const std::string& fields = "") {
 class ProbeBody : public TrafficTest {
   protected:
     void start(const std::string& policy, const std::string& proxied) {
-        HttpdOptions options = crowded(one_probe + policy, proxied);
+        HttpdOptions options =
+            crowded(one_probe + policy, proxied + "<Location /busy>\n    SetHandler server-status\n</Location>\n");
         httpd_ = std::make_unique<Httpd>(options);
         httpd_->start();
     }
@@ -32,6 +33,16 @@ class ProbeBody : public TrafficTest {
         auto client = std::make_unique<RawClient>(httpd_->port());
         EXPECT_TRUE(client->send(bytes));
         return client;
+    }
+    /// That many requests are under way in httpd.
+    [[nodiscard]] bool wait_for_busy(unsigned count) const {
+        return wait_until(
+            [&] {
+                const std::string page = get(httpd_->url("/busy?auto")).body;
+                const std::size_t at = page.find("BusyWorkers: ");
+                return at != std::string::npos && std::stoul(page.substr(at + 13)) > count;  // and the one that asks
+            },
+            patience, std::to_string(count) + " requests in httpd");
     }
     [[nodiscard]] std::uint64_t number(const std::string& key) const {
         return BreakerPage(*httpd_).member(app_).number(key);
@@ -51,7 +62,7 @@ TEST_P(ProbeBody, OfClientsThatStallTakesNoSlotFromOthers) {
         stalling.push_back(send(upload("2000") + "half of it"));
     for (int i = 0; i < 3; ++i)
         stalling.push_back(send("GET /app/x HTTP/1.1\r\nHost: me\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab"));
-    // Their requests have come as far as they can.
+    ASSERT_TRUE(wait_for_busy(9));
     ASSERT_TRUE(wait_until([&] { return statuses(1, httpd_->url("/app/x")) == "200"; }, patience, "a probe"));
     EXPECT_EQ(state(), "closed");
     EXPECT_EQ(number("Probes"), 1U);
@@ -121,8 +132,9 @@ TEST_P(ProbeBody, ThatIsTooLongMakesNoProbeUntilNothingElseHasComeForAnOpenTime)
 TEST_P(ProbeBody, ThatEndsTooEarlyOrIsMalformedIsAnsweredByHttpdAndTakesNothing) {
     start();
     make_due();
-    auto malformed = send("PUT /app/x HTTP/1.1\r\nHost: me\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"
-                          "GET /app/smuggled HTTP/1.1\r\nHost: me\r\n\r\n");
+    auto malformed = send(
+        "PUT /app/x HTTP/1.1\r\nHost: me\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"
+        "GET /app/smuggled HTTP/1.1\r\nHost: me\r\n\r\n");
     const std::string answer = malformed->read_to_end();
     EXPECT_EQ(answer.find("HTTP/1.1 400 "), 0U);
     EXPECT_EQ(answer.find("HTTP/1.1 ", 1), std::string::npos) << answer;
@@ -148,9 +160,8 @@ TEST_P(ProbeBody, OfAProbeThatIsOverdueKeepsItsSlotUntilTheClientsNextByteEndsIt
         },
         patience, "its turn to be a probe"));
     ASSERT_TRUE(wait_until([&] { return app_.concurrent() == 1; }, patience, "the member to have it"));
-    ASSERT_TRUE(wait_until(
-        [&] { return statuses(1, httpd_->url("/app/x")) == "503" && number("Probes-overdue") == 1; }, patience,
-        "the deadline"));
+    ASSERT_TRUE(wait_until([&] { return statuses(1, httpd_->url("/app/x")) == "503" && number("Probes-overdue") == 1; },
+                           patience, "the deadline"));
     EXPECT_EQ(statuses(3, httpd_->url("/app/x")), "503 503 503") << "it is still at the member";
     EXPECT_EQ(app_.requests(), 0U);
     EXPECT_EQ(number("Probes-in-flight"), 1U);
@@ -167,6 +178,7 @@ TEST_P(ProbeBody, OfClientsThatStallFillsNoPlacesOfAMember) {
     std::vector<std::unique_ptr<RawClient>> stalling;
     for (int i = 0; i < 6; ++i)
         stalling.push_back(send(upload("2000") + "x"));
+    ASSERT_TRUE(wait_for_busy(6));
     EXPECT_EQ(statuses(5, httpd_->url("/app/x")), "200 200 200 200 200");
     EXPECT_EQ(number("In-flight"), 0U);
     // One whose first part is here has its connection, and its place.
