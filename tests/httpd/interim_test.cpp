@@ -122,10 +122,17 @@ TEST_P(Interim, ContinueMakesNoProbeOneThatWasSent) {
     ASSERT_TRUE(probe->send(std::string(50'000, 'x')));
     EXPECT_EQ(statuses(1, httpd.url("/app/x")), "503") << "the slot is taken";
     // Until the deadline: 1 s to connect + 1 s timeout + 1 s.
+    ASSERT_TRUE(wait_until(
+        [&] {
+            EXPECT_EQ(statuses(1, httpd.url("/app/x")), "503") << "its call goes on";
+            return BreakerPage(httpd).member(app).number("Probes-overdue") == 1;
+        },
+        patience, "the deadline to pass"));
+    EXPECT_EQ(statuses(1, httpd.url("/app/x")), "503") << "its call goes on";
+    probe->reset();
     ASSERT_TRUE(wait_until([&] { return get(httpd.url("/app/x")).status == 200; }, patience, "the slot"));
     EXPECT_EQ(transitions(httpd, "half-open", "open"), 0U) << "the client's stall is no failure of the member";
     EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "closed");
-    probe->reset();
     EXPECT_TRUE(wait_for_summary(httpd, app.member(),
                                  "closed Calls=3 Outcome-client=1 Outcome-2xx=1 Outcome-5xx=1 Verdict-failure=1"));
 }

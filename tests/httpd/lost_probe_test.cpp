@@ -127,10 +127,16 @@ TEST_P(LostProbe, IsJudgedAtItsDeadlineByTheSameRuleWhoeverAppliesIt) {
         [&] { return number(unasked, "Since-ms") > deadline + 200 && number(asked, "Since-ms") > deadline + 200; },
         patience, "the deadline to pass"));
 
-    // Not sent: neutral, so the next one may try; and it is well.
-    EXPECT_EQ(statuses(1, httpd.url("/upload/x")), "200");
-    EXPECT_EQ(state(upload.member()), "closed");
+    // Not sent: neutral, but its call goes on: the next one may try when the client has gone; and it is well.
+    EXPECT_EQ(statuses(1, httpd.url("/upload/x")), "503");
+    const BreakerBlock overdue = BreakerPage(httpd).member(upload);
+    EXPECT_EQ(overdue.at("State"), "half-open");
+    EXPECT_EQ(overdue.number("Probes-in-flight"), 1U);
+    EXPECT_EQ(overdue.number("Probes-overdue"), 1U);
+    EXPECT_EQ(overdue.number("Leases"), 1U);
     stalling.close();
+    ASSERT_TRUE(wait_until([&] { return get(httpd.url("/upload/x")).status == 200; }, patience, "the slot"));
+    EXPECT_EQ(state(upload.member()), "closed");
 
     // Sent: a failure. (Found when somebody asks, or by the parent's look every ten seconds, should one fall into
     // this.)
