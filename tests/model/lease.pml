@@ -61,6 +61,7 @@
  *          lease-same-child   both threads in one child                             5,157,867         259
  *          lease-calls        K=3                                                  30,381,781         353
  *          lease-three        2 + 1 threads, K=1                                   37,213,820         229
+ *   once   -DT1=2 -DK=1 -DSPLIT -DPHASES=2 (4.7 GB with -DCOLLAPSE)                89,212,662         265
  * All models: small with mutants about 1 minute, full about 12 minutes of one core, 2.3 GB (each search with -DCOLLAPSE).
  */
 #ifndef CONC
