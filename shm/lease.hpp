@@ -10,7 +10,7 @@
 //   settling  `pid` is applying its outcome. The deadline's field has the pid of the holder whose lease will be overdue
 //             then; 0: it will be free.
 //
-// Purpose: packing and the rules of time of one lease word; probes.hpp has the protocol.
+// Purpose: packing and the rules of time of one lease word; probes.cpp has the protocol.
 // Thread safety: pure functions on values.
 // Invariants: each taking of a lease has another sequence number, so an exact CAS can't mistake one for the next.
 #ifndef CIRCUITBREAKER_SHM_LEASE_HPP

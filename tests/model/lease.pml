@@ -50,18 +50,19 @@
  *
  * SEEN (Spin 6.5.2, exhaustive, no error; run.sh names). Where nothing is said: 2 children with a thread each, K=2, CONC=2,
  * round 2, tolerate 0, 2 neutral results, one SIGKILL, one operator's step.
- *   small  lease              as said                                               3,147,584 states, depth 223
- *          lease-threads      both threads in one child, no operator                1,085,952         220
- *          lease-cycles       K=1, SPLIT, no cycle                                    502,141         216
- *   full   lease-split        SPLIT                                                 7,008,096         273
- *          lease-kills        both children killed, 2 phase changes                 4,615,131         248
- *          lease-one          CONC=1, 2 + 1 threads, K=1, 2 SIGKILLs, SPLIT         5,232,698         220
- *          lease-slots        CONC=3, round 2..3, tolerate 1, K=1, 2 SIGKILLs, SPLIT 1,947,516        214
- *          lease-same-child   both threads in one child                             3,930,785         222
- *          lease-calls        K=3                                                  21,414,899         285
- *          lease-three        2 + 1 threads, K=1                                   23,857,624         205
- *   once   -DT1=2 -DK=1 -DSPLIT -DPHASES=2 (2.8 GB with -DCOLLAPSE)                60,640,244         242
- * All models: small with mutants about 1 minute, full about 9 minutes of one core, 1.1 GB (each search with -DCOLLAPSE).
+ *   small  lease              as said                                               4,253,367 states, depth 261
+ *          lease-threads      both threads in one child, no operator                1,422,764         257
+ *          lease-held         CONC=1, 2 + 1 threads, K=1, no operator               1,404,569         216
+ *          lease-cycles       K=1, SPLIT, no cycle                                    608,881         232
+ *   full   lease-split        SPLIT                                                 8,668,541         309
+ *          lease-kills        both children killed, 2 phase changes                 6,065,237         287
+ *          lease-one          CONC=1, 2 + 1 threads, K=1, 2 SIGKILLs, SPLIT         8,269,081         238
+ *          lease-slots        CONC=3, round 2..3, tolerate 1, K=1, 2 SIGKILLs, SPLIT 2,209,709        238
+ *          lease-same-child   both threads in one child                             5,157,867         259
+ *          lease-calls        K=3                                                  30,381,781         353
+ *          lease-three        2 + 1 threads, K=1                                   37,213,820         229
+ *   once   -DT1=2 -DK=1 -DSPLIT -DPHASES=2 (4.7 GB with -DCOLLAPSE)                89,212,662         265
+ * All models: small with mutants about 1 minute, full about 12 minutes of one core, 2.3 GB (each search with -DCOLLAPSE).
  */
 #ifndef CONC
 #define CONC 2			/* concurrent: leases in use, 1..3 */

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Model checking of the shared-memory protocols (Spin; gcc): every state of every configuration below, or it fails.
 #   run.sh small      small configurations, then the mutants: about a minute of one core
-#   run.sh full       larger ones too, then the mutants: about ten minutes; states in the heads of the models
+#   run.sh full       larger ones too, then the mutants: about a quarter of an hour; states in the heads of the models
 #   run.sh mutants    only the seeded errors: each must be found
 # An error's trail: spin -a -D... FILE.pml && gcc -DSAFETY -o pan pan.c && ./pan -m100000; spin -t -p -g -D... FILE.pml
 # MODEL_MEMORY_MB bounds one search (12000). Nothing is written outside a temporary directory.
