@@ -53,7 +53,7 @@ extern "C" apr_status_t on_backend_write(ap_filter_t* f, apr_bucket_brigade* bb)
         call->has_written = true;
         return rv;
     }
-    if (!call->has_written) return rv;
+    if (!call->has_written || !call->breaker->is_enforcing()) return rv;  // in Observe nothing changes for a client
     const unsigned was_aborted = c.aborted;
     c.aborted = 0;  // mod_ssl reads no more where it is set
     if (!has_answer(c)) {
