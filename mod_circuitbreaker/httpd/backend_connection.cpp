@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "heard.hpp"
+#include "runtime.hpp"
 
 namespace cb::httpd {
 namespace {
@@ -38,11 +39,23 @@ bool has_answer(conn_rec& c) noexcept {
     return has;
 }
 
+bool is_handshake_failed(const conn_rec& c) noexcept {
+    const char* const result = apr_table_get(c.notes, "SSL_connect_rv");
+    return result != nullptr && std::strcmp(result, "ok") != 0;
+}
+
+/// mod_proxy_http sends the body also after a final answer that came in place of a `100 Continue`.
+bool is_answered(const Call& call) noexcept {
+    return call.waits_for_100 && call.line_status >= HTTP_OK;
+}
+
 /// A member may answer before it has read all of the request, and close. mod_proxy_http would see the failing write
 /// alone, and never read the answer. So the rest of the request is dropped here, and mod_proxy_http goes on.
 extern "C" apr_status_t on_backend_write(ap_filter_t* f, apr_bucket_brigade* bb) noexcept {
     Call* const call = running_call;
-    if (call == nullptr || !call->is_http || call->is_sent) return ap_pass_brigade(f->next, bb);
+    if (call == nullptr || !call->is_http || (call->is_sent && !is_answered(*call))) {
+        return ap_pass_brigade(f->next, bb);
+    }
     if (call->is_write_failed) {
         apr_brigade_cleanup(bb);
         return APR_SUCCESS;
@@ -50,13 +63,14 @@ extern "C" apr_status_t on_backend_write(ap_filter_t* f, apr_bucket_brigade* bb)
     conn_rec& c = *f->c;
     const apr_status_t rv = ap_pass_brigade(f->next, bb);
     if (rv == APR_SUCCESS && c.aborted == 0) {
+        if (!call->has_written) call->written_at = runtime.process.clock.now();
         call->has_written = true;
         return rv;
     }
-    if (!call->has_written) return rv;
+    if (is_handshake_failed(c)) return rv;
     const unsigned was_aborted = c.aborted;
     c.aborted = 0;  // mod_ssl reads no more where it is set
-    if (!has_answer(c)) {
+    if (!is_answered(*call) && !has_answer(c)) {
         c.aborted = was_aborted != 0 ? 1 : 0;
         return rv;
     }

@@ -62,6 +62,7 @@ struct Call {
     core::Millis caught_up_at = 0;             // when all that the member had sent until then had been read
     core::Millis client_wait = 0;              // time since then that was spent on passing it to the client
     core::Millis passed_at = 0;                // when something was last passed on
+    core::Millis written_at = 0;               // HTTP: when the first part of the request had been written
     bool has_run = false;                      // a handler has been called for it
     bool is_http = false;                      // create_req tells "sent", the backend filter "bytes came"
     bool has_connection = false;               // HTTP: one of the pool is ours, new or kept; it is connected next
@@ -80,6 +81,7 @@ struct Call {
     bool is_answering = false;  // something was passed towards the client
     bool has_headers = false;
     bool is_broken_off = false;  // an error bucket was passed
+    bool is_pass_failed = false;  // before that a filter or the client took no more of it
     bool is_finished = false;    // verdict given, permit back
     bool is_settled = false;     // it was given by the headers, while the response went on
     bool is_break_counted = false;

@@ -21,6 +21,8 @@ struct RequestBody {
     apr_off_t limit = 0;                  // of what is kept
     core::Millis ended_at = 0;            // when it had been read to its end
     core::Millis deadline = 0;            // reading fails when more comes after that; 0: no deadline
+    core::Millis waits_since = 0;         // the handler waits for the client; 0: it doesn't
+    core::Millis pause = 0;               // the longest that it has waited
     apr_status_t failure = APR_SUCCESS;   // how reading from the client failed
     bool keeps = false;
     bool has_end = false;
