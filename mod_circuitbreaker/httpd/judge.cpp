@@ -189,13 +189,18 @@ bool is_too_long_for_http2(const RequestState& state) noexcept {
     return state.call.worker->s->scheme[0] == 'h' && length_of_head(state.r) > kMost;
 }
 
-/// mod_proxy_fcgi takes an END_REQUEST before the end of the headers for a whole answer: 200, and nothing in it. (With
-/// ProxyErrorOverride it sends an error page itself.)
+/// mod_proxy_http2 takes a stream that was reset without an error for one that has ended. (SCGI's body can't be
+/// counted.)
+bool is_stopped_early(const Call& call) noexcept {
+    return call.worker->s->scheme[0] == 'h' && call.passed < call.announced;
+}
+
+/// mod_proxy_fcgi takes an END_REQUEST before the end of the headers for a whole answer: 200, and nothing in it. (The
+/// error page that it sends itself with ProxyErrorOverride has its status.)
 bool has_said_nothing(const RequestState& state) noexcept {
     const char* const scheme = state.call.worker->s->scheme;
     if (scheme[0] == 'h') return state.call.is_answering;  // note_headers() found none
-    return std::strcmp(scheme, "fcgi") == 0 && !state.call.is_answering && state.r->status == HTTP_OK &&
-           proxy_dir_config(state.r).error_override == 0;
+    return std::strcmp(scheme, "fcgi") == 0 && !state.call.is_answering && state.r->status == HTTP_OK;
 }
 
 Outcome other_outcome(const RequestState& state, int rv) noexcept {
@@ -204,6 +209,7 @@ Outcome other_outcome(const RequestState& state, int rv) noexcept {
     if (call.has_headers) {
         // FCGI and SCGI return AP_FILTER_ERROR, http2 a status, and no error bucket was passed.
         if (rv != OK && rv != DONE && !r->connection->aborted) return broken_off_outcome(state);
+        if (is_stopped_early(call) && !r->connection->aborted) return broken_off_outcome(state);
         return after_headers(state);
     }
     if (r->connection->aborted || is_request_bad(state)) return Outcome::client;

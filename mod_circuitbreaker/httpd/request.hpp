@@ -80,10 +80,10 @@ struct Call {
     bool has_interim = false;   // an interim response that the client has seen, or bytes of a tunnel
     bool is_answering = false;  // something was passed towards the client
     bool has_headers = false;
-    bool is_broken_off = false;  // an error bucket was passed
+    bool is_broken_off = false;   // an error bucket was passed
     bool is_pass_failed = false;  // before that a filter or the client took no more of it
-    bool is_finished = false;    // verdict given, permit back
-    bool is_settled = false;     // it was given by the headers, while the response went on
+    bool is_finished = false;     // verdict given, permit back
+    bool is_settled = false;      // it was given by the headers, while the response went on
     bool is_break_counted = false;
     bool is_cut = false;  // some of what was held back is gone
     Hold hold = Hold::none;

@@ -48,13 +48,13 @@ TEST(Evidence, AMethodOrCodingThatAProtocolHasNotIsTheClientsDoing) {
     WireBackend uwsgi_app("uwsgi", uwsgi());
     const std::string ftp = "ftp://127.0.0.1:" + std::to_string(ReservedPort().number());
     Httpd httpd(touchy_site("ProxyPass /scgi " + scgi_app.member() + "\nProxyPass /uwsgi " + uwsgi_app.member() +
-                                "\nProxyPass /ftp " + ftp +
-                                "\nCircuitBreakerVerdict failure 500-599 upload\n",
+                                "\nProxyPass /ftp " + ftp + "\nCircuitBreakerVerdict failure 500-599 upload\n",
                             {"proxy_scgi", "proxy_uwsgi", "proxy_ftp"}));
     httpd.start();
     for (const char* path : {"/scgi/x", "/uwsgi/x"}) {
-        EXPECT_EQ(status_of(answer_to(httpd, request(std::string("PUT ") + path, "Transfer-Encoding: gzip, chunked\r\n"))),
-                  "501");
+        EXPECT_EQ(
+            status_of(answer_to(httpd, request(std::string("PUT ") + path, "Transfer-Encoding: gzip, chunked\r\n"))),
+            "501");
     }
     EXPECT_EQ(status_of(answer_to(httpd, request("DELETE /ftp/x"))), "501");
     for (const std::string& member : {scgi_app.member(), uwsgi_app.member(), ftp})
@@ -95,16 +95,17 @@ TEST(Evidence, AHeadThatIsTooLongForTheMemberGetsItsAnswer) {
 TEST(Evidence, AFinalAnswerInPlaceOfContinueIsTheAnswer) {
     for (const std::string body : {"early", ""}) {
         HeadServer app([&](Connection& connection, const std::string&) {
-            connection.send("HTTP/1.1 401 Unauthorized\r\nContent-Length: " + std::to_string(body.size()) +
-                            "\r\n\r\n" + body);
+            connection.send("HTTP/1.1 401 Unauthorized\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
+                            body);
             swallow(connection, 20'000);  // mod_proxy_http sends the body all the same
             connection.close();
         });
         Httpd httpd(touchy_site(app.worker()));
         httpd.start();
         constexpr std::size_t length = 8'000'000;
-        const std::string answer = answer_to(
-            httpd, upload("/app/x", length, "Expect: 100-continue\r\nConnection: close\r\n") + std::string(length, 'x'));
+        const std::string answer =
+            answer_to(httpd, upload("/app/x", length, "Expect: 100-continue\r\nConnection: close\r\n") +
+                                 std::string(length, 'x'));
         EXPECT_EQ(status_of(answer), "401");
         EXPECT_TRUE(answer.ends_with("\r\n\r\n" + body));
         EXPECT_TRUE(wait_for_charge(httpd, app.member(), "closed Calls=1 Outcome-4xx=1"));
@@ -147,8 +148,8 @@ TEST(Evidence, AMemberThatWasKeptWaitingForTheLastBytesAndLeftIsNotCharged) {
         SCOPED_TRACE(scheme);
         ImpatientReader app(scheme == "ajp" ? get_body_chunk : "");
         const std::string member = app.member(scheme);
-        Httpd httpd(touchy_site("ProxyPass /app " + member + "\n",
-                                {"proxy_fcgi", "proxy_scgi", "proxy_uwsgi", "proxy_ajp"}));
+        Httpd httpd(
+            touchy_site("ProxyPass /app " + member + "\n", {"proxy_fcgi", "proxy_scgi", "proxy_uwsgi", "proxy_ajp"}));
         httpd.start();
         const std::string begin = std::string(scheme == "ajp" ? 100 : 20'000, 'x') + "MARK";
         RawClient client(httpd.port());
@@ -162,9 +163,10 @@ TEST(Evidence, AMemberThatWasKeptWaitingForTheLastBytesAndLeftIsNotCharged) {
 
 TEST(Evidence, AnOutputFilterOfHttpdsThatFailsIsNotTheMembersFailure) {
     std::vector<std::unique_ptr<WireBackend>> wires;
-    std::string proxied = "<Location />\n    SetOutputFilter SUBSTITUTE\n    Substitute s/a/b/\n"
-                          "    SubstituteMaxLineLength 1K\n</Location>\n"
-                          "<Location /breakers>\n    SetOutputFilter NONE\n</Location>\n";
+    std::string proxied =
+        "<Location />\n    SetOutputFilter SUBSTITUTE\n    Substitute s/a/b/\n"
+        "    SubstituteMaxLineLength 1K\n</Location>\n"
+        "<Location /breakers>\n    SetOutputFilter NONE\n</Location>\n";
     for (const Dialect& dialect : {fcgi(), uwsgi(), ajp(), h2c()}) {
         wires.push_back(std::make_unique<WireBackend>(dialect.scheme, dialect));
         wires.back()->answer(WireReply::status(200, std::string(10'000, 'a') + "\n" + std::string(50'000, 'a')));
