@@ -128,7 +128,8 @@ void note_headers_for_rules(RequestState& state) noexcept {
         // All that a call can still end as.
         const bool may_match = core::matches(rule.codes, answer) ||
                                core::matches(rule.codes, core::Outcome::truncated) ||
-                               core::matches(rule.codes, core::Outcome::client);
+                               core::matches(rule.codes, core::Outcome::client) ||
+                               core::matches(rule.codes, core::Outcome::upload);
         results[number] = may_match && is_true(state.r, rule);
         return false;
     });

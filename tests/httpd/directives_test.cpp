@@ -204,7 +204,7 @@ TEST(RightValue, OfEveryDirectivePassesToTheEndsOfItsRange) {
          "3 successes=1 tolerate=0", "3 max=3", "3 concurrent=12 tolerate=1 successes=2 max=12", "1 max=63"},
         {"CircuitBreakerRampUp ", "100ms", "24h from=100", "60s from=0%", "Off"},
         {"CircuitBreakerVerdict ", "failure 500-599", "FATAL 503 connect", "tolerate 404 timeout",
-         "ignore local client stale", "success json=/a:1", "failure body=/x/i", "failure \"expr=resp('X') == 'y'\"",
+         "ignore local client upload stale", "failure upload", "success json=/a:1", "failure body=/x/i", "failure \"expr=resp('X') == 'y'\"",
          "failure 200 json=/error/0/code:7,8,\\\\, \"body=/a b/\" \"expr=true\" 201 protocol"},
         {"CircuitBreakerProbeVerdict ", "failure 100-599", "ignore reset truncated"},
         {"CircuitBreakerProbeTimeout ", "1ms", "24h", "off"},

@@ -95,7 +95,8 @@ TEST(Evidence, AHeadThatIsTooLongForTheMemberGetsItsAnswer) {
 TEST(Evidence, AFinalAnswerInPlaceOfContinueIsTheAnswer) {
     for (const std::string body : {"early", ""}) {
         HeadServer app([&](Connection& connection, const std::string&) {
-            connection.send("HTTP/1.1 401 Unauthorized\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
+            // (After another status httpd does not wait for the client's body any more, and ends it with a 500.)
+            connection.send("HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
                             body);
             swallow(connection, 20'000);  // mod_proxy_http sends the body all the same
             connection.close();
@@ -106,10 +107,22 @@ TEST(Evidence, AFinalAnswerInPlaceOfContinueIsTheAnswer) {
         const std::string answer =
             answer_to(httpd, upload("/app/x", length, "Expect: 100-continue\r\nConnection: close\r\n") +
                                  std::string(length, 'x'));
-        EXPECT_EQ(status_of(answer), "401");
+        EXPECT_EQ(status_of(answer), "200");
         EXPECT_TRUE(answer.ends_with("\r\n\r\n" + body));
-        EXPECT_TRUE(wait_for_charge(httpd, app.member(), "closed Calls=1 Outcome-4xx=1"));
+        EXPECT_TRUE(wait_for_charge(httpd, app.member(), "closed Calls=1 Outcome-2xx=1"));
     }
+}
+
+TEST(Evidence, ARuleOnUploadsMayLookAtTheHeaders) {
+    HeadServer app([](Connection& connection, const std::string&) {
+        connection.send("HTTP/1.1 200 OK\r\nX-Is: there\r\nContent-Length: 100\r\n\r\nhalf");
+        connection.close();
+    });
+    Httpd httpd(touchy_site("CircuitBreakerVerdict failure upload \"expr=resp('X-Is') == 'there'\"\n" + app.worker()));
+    httpd.start();
+    constexpr std::size_t length = 8'000'000;
+    (void)answer_to(httpd, upload("/app/x", length, "Connection: close\r\n") + std::string(length, 'x'));
+    EXPECT_TRUE(wait_for_charge(httpd, app.member(), "open Calls=1 Outcome-upload=1 Verdict-failure=1"));
 }
 
 /// Reads up to a mark in the request's body, is kept waiting, and leaves as a server does whose patience is at an end.
