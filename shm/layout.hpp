@@ -131,6 +131,7 @@ struct alignas(kLine) Slot {  // NOLINT(clang-analyzer-optin.performance.Padding
     Atomic64 epoch;                   // last epoch in which somebody bound this slot
     Atomic64 changes;                 // the number of the last change (changes.hpp)
     Atomic64 probe_rate;              // adaptive probing: what earlier probes came to
+    Atomic64 probed_at;               // ms, when a probe was admitted last (or almost); 0: never
     Atomic64 flapping;                // generation + 1 in which flapping was reported; 0: not since it was well
     Atomic64 retries[kRetryBuckets];  // failover: time:32 | count:32 of a bucket
     Atomic64 history[kHistory];       // the last changes (history.hpp)
@@ -147,6 +148,7 @@ static_assert(std::is_trivially_destructible_v<Slot>);
 static_assert(alignof(Slot) == kLine && sizeof(Slot) % kLine == 0);
 static_assert(sizeof(Slot) <= 8192, "DESIGN 10: at most 8 KiB a slot");
 static_assert(offsetof(Slot, lease) == kLine, "the hot words share one line");
+static_assert(offsetof(Slot, probed_at) >= offsetof(Slot, totals), "written at each probe: far from the hot words");
 
 }  // namespace cb::shm
 

@@ -2,7 +2,15 @@
 //
 //   63..62 state | 61..59 phase | 58..44 sequence | 43..22 pid | 21..0 deadline (64 ms units)
 //
-// Purpose: packing and the rules of time of one lease word; probes.hpp has the protocol.
+//   free      nobody's
+//   reserved  just being taken by `pid`
+//   active    a probe of `pid`, until the deadline; in the phase `overdue`: its deadline has passed and its outcome is
+//             applied, but its call may still be at the member. It is free when `pid` gives it back, or at a second
+//             deadline.
+//   settling  `pid` is applying its outcome. The deadline's field has the pid of the holder whose lease will be overdue
+//             then; 0: it will be free.
+//
+// Purpose: packing and the rules of time of one lease word; probes.cpp has the protocol.
 // Thread safety: pure functions on values.
 // Invariants: each taking of a lease has another sequence number, so an exact CAS can't mistake one for the next.
 #ifndef CIRCUITBREAKER_SHM_LEASE_HPP
@@ -18,11 +26,17 @@ namespace cb::shm {
 
 enum class LeaseState : std::uint8_t { free, reserved, active, settling };
 
-/// How far a probe has come, and from its headers on what its verdict would be.
-enum class Phase : std::uint8_t { not_sent, sent, success, failure, fatal, tolerate, ignore };
+/// How far a probe has come, and from its headers on what its verdict would be. `overdue` is the lease's, not the
+/// probe's.
+enum class Phase : std::uint8_t { not_sent, sent, success, failure, fatal, tolerate, ignore, overdue };
 
 [[nodiscard]] constexpr Phase provisional(core::Verdict verdict) noexcept {
     return static_cast<Phase>(static_cast<std::uint8_t>(verdict) + static_cast<std::uint8_t>(Phase::success));
+}
+
+/// The member has not answered yet.
+[[nodiscard]] constexpr bool is_unanswered(Phase phase) noexcept {
+    return phase == Phase::not_sent || phase == Phase::sent;
 }
 
 /// The verdict of a probe whose deadline has passed (DESIGN 3): not sent is neutral, sent is a failure.
@@ -37,10 +51,12 @@ struct Lease {
     Phase phase = Phase::not_sent;
     std::uint16_t sequence = 0;  // 15 bits
     std::uint32_t pid = 0;       // 22 bits
-    std::uint32_t deadline = 0;  // 22 bits, units of kUnit
+    std::uint32_t deadline = 0;  // 22 bits, units of kUnit; settling: the holder's pid
 
     static constexpr core::Millis kUnit = 64;
+    static constexpr core::Millis kHorizon = kUnit << 21U;  // 37 hours: longer after it, is_past() can't tell
     static constexpr std::uint32_t kDeadlineMask = (1U << 22U) - 1;
+    static_assert(kDeadlineMask >= kPidMask, "the field has room for a holder's pid");
 
     [[nodiscard]] std::uint64_t bits() const noexcept {
         return std::uint64_t{static_cast<std::uint8_t>(state)} << 62U |
@@ -61,6 +77,21 @@ struct Lease {
         const std::uint32_t earlier = deadline_after(due, 0);
         if (((deadline - earlier) & kDeadlineMask) < (1U << 21U)) deadline = earlier;
     }
+    [[nodiscard]] bool is_overdue() const noexcept { return state == LeaseState::active && phase == Phase::overdue; }
+    /// Settling: whose it goes on to be, overdue; 0: nobody's.
+    [[nodiscard]] std::uint32_t holder() const noexcept { return state == LeaseState::settling ? deadline : 0; }
+    /// A probe's call may be at the member: it has been admitted and nobody has seen its call end.
+    [[nodiscard]] bool is_in_flight() const noexcept { return state == LeaseState::active || holder() != 0; }
+
+    /// What becomes of it next, with the same sequence.
+    [[nodiscard]] Lease freed() const noexcept { return {LeaseState::free, Phase::not_sent, sequence, 0, 0}; }
+    [[nodiscard]] Lease settled_by(std::uint32_t settler, std::uint32_t holder_left) const noexcept {
+        return {LeaseState::settling, phase, sequence, settler, holder_left};
+    }
+    [[nodiscard]] Lease overdue_until(std::uint32_t second_deadline) const noexcept {
+        return {LeaseState::active, Phase::overdue, sequence, holder(), second_deadline};
+    }
+
     [[nodiscard]] bool is_past(core::Millis now) const noexcept {
         const std::uint32_t since = (static_cast<std::uint32_t>(now / kUnit) - deadline) & kDeadlineMask;
         return since < (1U << 21U);

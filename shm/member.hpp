@@ -111,6 +111,9 @@ struct Admission {
 /// Does nothing for other permits, or when the lease has been taken away.
 void mark(Slot& slot, Permit& permit, Phase phase, core::Millis due = 0) noexcept;
 
+/// Its probe's deadline has passed and no answer had come: it decides nothing any more, and its call should end.
+[[nodiscard]] bool is_over(const Permit& permit, const Process& process) noexcept;
+
 /// How a call ended.
 struct Ending {
     core::Outcome outcome = core::Outcome::none;
@@ -137,11 +140,21 @@ void cancel(Slot& slot, const core::Policy& policy, const Process& process, Perm
 /// force_open, force_closed, reset, automatic, end_open_time. True if the breaker was changed.
 bool operate(Slot& slot, const core::Policy& policy, const Process& process, core::EventKind kind) noexcept;
 
-/// Takes back every probe whose deadline has passed. True if there was one.
+/// Ends every probe whose deadline has passed. True if there was one. The lease is free then if the member had
+/// answered; otherwise it is overdue, and free when its holder gives it back or `policy.linger` later.
 bool expire_probes(Slot& slot, const core::Policy& policy, const Process& process) noexcept;
 
-/// The parent's: takes back every probe of a dead process, as neutral, and its intent to trip.
+/// The parent's: takes back every probe of a dead process, as neutral, and its intent to trip. What the dead one was
+/// just ending for a holder that lives is that one's, overdue.
 void reap(Slot& slot, const core::Policy& policy, const Process& process, std::uint32_t dead_pid) noexcept;
+
+/// Leases of a member that are not free, and what they say of its probes.
+struct LeaseCounts {
+    std::uint32_t taken = 0;
+    std::uint32_t in_flight = 0;  // probes at the member, of earlier rounds and overdue ones too
+    std::uint32_t overdue = 0;
+};
+[[nodiscard]] LeaseCounts count_leases(const Slot& slot) noexcept;
 
 /// Notes the window's shape at start; another one than before begins a new generation.
 void set_shape(Slot& slot, const core::Policy& policy, const Process& process) noexcept;

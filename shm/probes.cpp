@@ -1,4 +1,9 @@
 // Probe slots as leases (DESIGN 3, "Probe slots are leases"; checked by tests/model/lease.pml).
+//
+// A lease is taken, and ended exactly once: by its holder, by whoever finds that its deadline has passed, or by the
+// parent when the holder is dead. A call can outlive its deadline (a client that stalls in its upload). Then its
+// outcome is applied in time, but the slot stays taken, overdue, until the call has ended too; `policy.linger` bounds
+// that.
 #include "control.hpp"
 #include "lease.hpp"
 #include "step.hpp"
@@ -19,44 +24,109 @@ ProbeResult result_of(const core::Event& event) noexcept {
     }
 }
 
-/// Ends lease i, held exactly as `held`, with `verdict`. False if somebody else has ended it.
-bool settle(Slot& slot, std::uint32_t i, std::uint64_t held, core::Event event, ProbeResult result,
-            const core::Policy& policy, const Process& process) noexcept {
-    Lease lease = Lease::of(held);
-    lease.state = LeaseState::settling;
-    lease.pid = process.pid;
+/// The last step of settling: overdue for the holder that is noted there, or free. That fails only when the holder has
+/// taken itself out, or been taken out by the parent, and then the lease is free; or when the parent took us for dead,
+/// and then it has seen to the lease.
+void release(Slot& slot, std::uint32_t i, const Lease& settling, const core::Policy& policy,
+             const Process& process) noexcept {
+    std::uint64_t expected = settling.bits();
+    if (settling.holder() != 0) {
+        const core::Millis linger = policy.linger < core::kMaxLinger ? policy.linger : core::kMaxLinger;
+        const Lease overdue = settling.overdue_until(Lease::deadline_after(process.clock.now(), linger));
+        if (slot.lease[i].compare_exchange_strong(expected, overdue.bits(), std::memory_order_seq_cst)) return;
+        expected = settling.settled_by(settling.pid, 0).bits();
+    }
+    slot.lease[i].compare_exchange_strong(expected, settling.freed().bits(), std::memory_order_seq_cst);
+}
+
+/// Ends lease i, held exactly as `held`, with `verdict`. `holder`: who keeps the lease, as an overdue one; 0: nobody.
+/// False if somebody else has ended it.
+bool settle(Slot& slot, std::uint32_t i, std::uint64_t held, std::uint32_t holder, core::Event event,
+            ProbeResult result, const core::Policy& policy, const Process& process) noexcept {
+    const Lease settling = Lease::of(held).settled_by(process.pid, holder);
     std::uint64_t expected = held;
     step("settle.begin");
-    if (!slot.lease[i].compare_exchange_strong(expected, lease.bits(), std::memory_order_seq_cst)) return false;
+    if (!slot.lease[i].compare_exchange_strong(expected, settling.bits(), std::memory_order_seq_cst)) return false;
     step("settle.claimed");
     event.kind = core::EventKind::settle_probe;
     event.slot = static_cast<std::uint8_t>(i);
     event.draw = jitter_draw(&slot);
+    // While the lease is settling nobody can take it: the outcome can't hit the bit of a later probe.
     apply(slot, event, policy, process);
     step("settle.applied");
     slot.totals.probe_result[static_cast<std::size_t>(result)].fetch_add(1, std::memory_order_relaxed);
-    expected = lease.bits();
-    lease.state = LeaseState::free;
-    lease.pid = 0;
-    // Fails only when the parent took us for dead and has freed it.
-    slot.lease[i].compare_exchange_strong(expected, lease.bits(), std::memory_order_seq_cst);
-    step("settle.freed");
+    release(slot, i, settling, policy, process);
+    step("settle.released");
     return true;
 }
 
-/// The same for a lease whose deadline has passed, by the rule of its phase: whoever finds that, reports it.
-bool settle_by_deadline(Slot& slot, std::uint32_t i, std::uint64_t held, const core::Policy& policy,
+/// The same for a lease whose deadline has passed, by the rule of its phase: whoever finds that, reports it. While the
+/// member has not answered, the call may go on and so counts against `concurrent`: a probe that `is_held` stays its
+/// holder's.
+bool settle_by_deadline(Slot& slot, std::uint32_t i, std::uint64_t held, bool is_held, const core::Policy& policy,
                         const Process& process) noexcept {
-    const Phase phase = Lease::of(held).phase;
+    const Lease lease = Lease::of(held);
     core::Event event;
-    event.verdict = verdict_at_deadline(phase);
-    const ProbeResult result = phase == Phase::sent ? ProbeResult::lost : result_of(event);
-    if (!settle(slot, i, held, event, result, policy, process)) return false;
-    if (phase == Phase::sent) {
+    event.verdict = verdict_at_deadline(lease.phase);
+    const ProbeResult result = lease.phase == Phase::sent ? ProbeResult::lost : result_of(event);
+    const std::uint32_t holder = is_held && is_unanswered(lease.phase) ? lease.pid : 0;
+    if (!settle(slot, i, held, holder, event, result, policy, process)) return false;
+    if (lease.phase == Phase::sent) {
         slot.totals.probes_lost.fetch_add(1, std::memory_order_relaxed);
         if (process.observer != nullptr) process.observer->on_probe_lost(slot);
     }
     return true;
+}
+
+/// The call of a probe that somebody else has ended is over: its lease is free if it is overdue, and will be free if it
+/// is just being settled. The process and the sequence say that it is the same taking: the sequence comes round after
+/// 32,768 others.
+void give_back_ended(Slot& slot, std::uint32_t i, const Lease& mine) noexcept {
+    std::uint64_t seen = slot.lease[i].load(std::memory_order_seq_cst);
+    for (;;) {  // it ends: settling, perhaps by the parent next, then overdue, then free
+        const Lease lease = Lease::of(seen);
+        Lease without_me;
+        if (lease.sequence != mine.sequence) return;
+        if (lease.is_overdue() && lease.pid == mine.pid) {
+            without_me = lease.freed();
+        } else if (lease.holder() == mine.pid) {
+            without_me = lease.settled_by(lease.pid, 0);
+        } else {
+            return;
+        }
+        step("give_back.begin");
+        if (slot.lease[i].compare_exchange_strong(seen, without_me.bits(), std::memory_order_seq_cst)) return;
+    }
+}
+
+/// An overdue lease whose second deadline has passed, or whose holder is dead.
+bool free_overdue(Slot& slot, std::uint32_t i, std::uint64_t held) noexcept {
+    step("overdue.begin");
+    return slot.lease[i].compare_exchange_strong(held, Lease::of(held).freed().bits(), std::memory_order_seq_cst);
+}
+
+/// Takes a dead process out of lease i. False if the lease has changed in between.
+bool reap_lease(Slot& slot, std::uint32_t i, std::uint64_t seen, const core::Policy& policy, const Process& process,
+                std::uint32_t dead_pid) noexcept {
+    const Lease lease = Lease::of(seen);
+    if (lease.state == LeaseState::free) return true;
+    if (lease.pid != dead_pid) {
+        if (lease.holder() != dead_pid) return true;
+        const std::uint64_t unheld = lease.settled_by(lease.pid, 0).bits();
+        return slot.lease[i].compare_exchange_strong(seen, unheld, std::memory_order_seq_cst);
+    }
+    if (lease.is_overdue()) return free_overdue(slot, i, seen);
+    const std::uint32_t holder = lease.holder() != dead_pid ? lease.holder() : 0;
+    core::Event event;
+    event.verdict = core::Verdict::ignore;
+    return settle(slot, i, seen, holder, event, ProbeResult::neutral, policy, process);
+}
+
+bool is_past_deadline(const Permit& permit, const Process& process) noexcept {
+    const core::Millis now = process.clock.now();
+    // No deadline is as far from the taking as the horizon, beyond which the lease word can't tell.
+    const bool is_beyond_horizon = now > permit.taken_at && now - permit.taken_at >= Lease::kHorizon;
+    return is_beyond_horizon || Lease::of(permit.lease).is_past(now);
 }
 
 }  // namespace
@@ -77,6 +147,9 @@ Permit take_probe(Slot& slot, const core::Policy& policy, const Process& process
             step("take.begin");
             if (!slot.lease[i].compare_exchange_strong(seen, lease.bits(), std::memory_order_seq_cst)) continue;
             step("take.reserved");
+            // Relaxed, and before the word says half-open: whoever reads that there (acquire) sees this or a later one.
+            // It may be refused yet, but only because another probe was just faster, or the breaker has moved on.
+            slot.probed_at.store(now, std::memory_order_relaxed);
             core::Event event;
             event.kind = core::EventKind::admit_probe;
             event.slot = static_cast<std::uint8_t>(i);
@@ -106,16 +179,22 @@ Permit take_probe(Slot& slot, const core::Policy& policy, const Process& process
 
 void settle_probe(Slot& slot, const core::Policy& policy, const Process& process, Permit& permit,
                   const Ending& ending) noexcept {
-    const Lease lease = Lease::of(permit.lease);
-    if (lease.is_past(process.clock.now())) {  // the deadline's rule, whoever applies it (CASES 4)
-        settle_by_deadline(slot, permit.slot, permit.lease, policy, process);
-        return;
+    bool is_mine = false;
+    if (is_past_deadline(permit, process)) {  // the deadline's rule, whoever applies it (CASES 4)
+        is_mine = settle_by_deadline(slot, permit.slot, permit.lease, false, policy, process);
+    } else {
+        core::Event event;
+        event.verdict = ending.verdict;
+        event.slow = ending.slow;
+        event.least_open_time = ending.least_open_time;
+        is_mine = settle(slot, permit.slot, permit.lease, 0, event, result_of(event), policy, process);
     }
-    core::Event event;
-    event.verdict = ending.verdict;
-    event.slow = ending.slow;
-    event.least_open_time = ending.least_open_time;
-    settle(slot, permit.slot, permit.lease, event, result_of(event), policy, process);
+    if (!is_mine) give_back_ended(slot, permit.slot, Lease::of(permit.lease));
+}
+
+bool is_over(const Permit& permit, const Process& process) noexcept {
+    return permit.kind == PermitKind::probe && is_unanswered(Lease::of(permit.lease).phase) &&
+           is_past_deadline(permit, process);
 }
 
 void mark(Slot& slot, Permit& permit, Phase phase, core::Millis due) noexcept {
@@ -137,19 +216,29 @@ bool expire_probes(Slot& slot, const core::Policy& policy, const Process& proces
         const std::uint64_t seen = slot.lease[i].load(std::memory_order_seq_cst);
         const Lease lease = Lease::of(seen);
         if (lease.state != LeaseState::active || !lease.is_past(process.clock.now())) continue;
-        if (settle_by_deadline(slot, i, seen, policy, process)) is_any = true;
+        const bool is_done =
+            lease.is_overdue() ? free_overdue(slot, i, seen) : settle_by_deadline(slot, i, seen, true, policy, process);
+        if (is_done) is_any = true;
     }
     return is_any;
 }
 
+LeaseCounts count_leases(const Slot& slot) noexcept {
+    LeaseCounts counts;
+    for (const Atomic64& word : slot.lease) {
+        const Lease lease = Lease::of(word.load(std::memory_order_relaxed));  // for people
+        if (lease.state != LeaseState::free) ++counts.taken;
+        if (lease.is_in_flight()) ++counts.in_flight;
+        if (lease.is_overdue()) ++counts.overdue;
+    }
+    return counts;
+}
+
 void reap(Slot& slot, const core::Policy& policy, const Process& process, std::uint32_t dead_pid) noexcept {
     for (std::uint32_t i = 0; i < kLeases; ++i) {
-        const std::uint64_t seen = slot.lease[i].load(std::memory_order_seq_cst);
-        const Lease lease = Lease::of(seen);
-        if (lease.state == LeaseState::free || lease.pid != dead_pid) continue;
-        core::Event event;
-        event.verdict = core::Verdict::ignore;
-        settle(slot, i, seen, event, ProbeResult::neutral, policy, process);
+        // Again if somebody was faster: a lease that another one ends for the dead holder would be overdue next.
+        while (!reap_lease(slot, i, slot.lease[i].load(std::memory_order_seq_cst), policy, process, dead_pid)) {
+        }
     }
     std::uint64_t intent = slot.intent.load(std::memory_order_seq_cst);
     if (intent != 0 && (intent & kPidMask) == dead_pid) {

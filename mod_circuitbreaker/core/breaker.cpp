@@ -196,6 +196,15 @@ std::uint32_t probe_room(const Word& word, const Policy& policy, Millis now) noe
     return std::min(round - admitted, concurrent - in_flight);
 }
 
+bool has_waited_in_vain(const Word& word, const Policy& policy, Millis probed_at, Millis now) noexcept {
+    if (word.state != State::open && word.state != State::half_open) return false;
+    Millis waited = now > probed_at ? now - probed_at : 0;  // another process's clock reading may be later than ours
+    // A half-open one was probed when it became so: its last probe says it all.
+    if (word.state == State::open) waited = std::min(waited, due_for(word, now));
+    constexpr std::uint32_t kNoJitter = 1U << 31U;
+    return waited >= open_time_at(policy.open_time, word.level, kNoJitter);
+}
+
 Reason evidence(const Sums& sums, const Policy& policy) noexcept {
     if (policy.failure_rate > 0 && sums.calls >= policy.minimum_calls &&
         std::uint64_t{sums.failures} * 100 >= std::uint64_t{policy.failure_rate} * sums.calls && sums.failures > 0) {

@@ -96,6 +96,10 @@ struct Step {
 /// Probes that the word lets in still, given `concurrent` leases (0 unless open time is over or half-open).
 [[nodiscard]] std::uint32_t probe_room(const Word& word, const Policy& policy, Millis now) noexcept;
 
+/// Has it waited for a probe, and none been taken, for a whole open time of its level (without jitter)? `probed_at`:
+/// when the last one was; 0: never. False unless it is half-open, or open and its open time over.
+[[nodiscard]] bool has_waited_in_vain(const Word& word, const Policy& policy, Millis probed_at, Millis now) noexcept;
+
 /// Evidence in the window that trips by itself; Reason::none if there is none.
 [[nodiscard]] Reason evidence(const Sums& sums, const Policy& policy) noexcept;
 

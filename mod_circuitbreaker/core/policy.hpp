@@ -31,6 +31,7 @@ inline constexpr std::uint32_t kMaxBodyLimit = 1U << 20U;
 inline constexpr std::uint32_t kMaxProbeBody = 16U << 20U;
 inline constexpr std::uint32_t kMaxTolerate = 15;  // 4 bits of the control word
 inline constexpr std::uint32_t kMaxNeutral = 15;   // at that many in a round the breaker opens again
+inline constexpr Millis kMaxLinger = kDay;
 inline constexpr Millis kMaxPermitAge = 12ULL * 3600 * kMillisPerSecond;  // an older result decides nothing
 
 enum class Mode : std::uint8_t { off, on, observe };
@@ -96,10 +97,11 @@ struct Policy {
     Probes probes;
     RampUp ramp_up;
     Failover failover;
-    Millis probe_timeout = 0;          // 0: the member's own timeout
-    std::uint32_t max_concurrent = 0;  // 0: Off
-    std::uint32_t body_limit = 8192;   // bytes of a response that conditions look at
-    std::uint32_t probe_body = 65536;  // bytes of a request's body that are read before it may be a probe
+    Millis probe_timeout = 0;               // 0: the member's own timeout
+    Millis linger = 60 * kMillisPerSecond;  // how long a probe that is over holds its slot while its call goes on
+    std::uint32_t max_concurrent = 0;       // 0: Off
+    std::uint32_t body_limit = 8192;        // bytes of a response that conditions look at
+    std::uint32_t probe_body = 65536;       // bytes of a request's body that are read before it may be a probe
     Millis settle = 10 * kMillisPerSecond;
     bool retry_after = true;   // Retry-After on a refusal
     bool record_path = false;  // the flight recorder keeps the request's path

@@ -79,6 +79,10 @@ Millis open_remaining(const Word& word, Millis now) noexcept {
     return ahead > kMaxOpenTime ? 0 : ahead;
 }
 
+Millis due_for(const Word& word, Millis now) noexcept {
+    return open_remaining(word, now) > 0 ? 0 : (now - word.open_until) & kOpenUntilMask;
+}
+
 Millis ramp_elapsed(const Word& word, const RampUp& ramp_up, Millis now) noexcept {
     const auto units = static_cast<std::uint32_t>(now / kRampUnit);
     const std::uint32_t since = (units - word.ramp_start) & kRampStartMask;

@@ -67,6 +67,8 @@ struct Word {
 /// Time left until an open breaker may be probed; 0 once it may be. A time further ahead than any legal open time has
 /// passed (the word was written long ago and its 36 bits have wrapped).
 [[nodiscard]] Millis open_remaining(const Word& word, Millis now) noexcept;
+/// Time since the open time was over; 0 until then. It counts on for two years.
+[[nodiscard]] Millis due_for(const Word& word, Millis now) noexcept;
 /// Time since the ramp began, at most ramp_up.duration. Not yet begun (another process's later clock reading) is 0.
 [[nodiscard]] Millis ramp_elapsed(const Word& word, const RampUp& ramp_up, Millis now) noexcept;
 

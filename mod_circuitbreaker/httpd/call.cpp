@@ -67,12 +67,21 @@ int run_call(RequestState& state, proxy_worker& worker, char* url, const char* p
     return rv;
 }
 
-/// A call that never reached its member may go to another one, as in stock httpd (proxy_handler, `maxattempts`).
+/// The next member gets the whole of the request's body: nothing of it has been read, or it is kept, or mod_proxy_http
+/// has read it before it connected, and has it still (its "proxy-req-input"). The others lose what they have read.
+bool has_body_still(const RequestState& state, int rv) noexcept {
+    if (state.body == nullptr || state.body->size == 0) return true;
+    if (state.failover.keeps_body && state.body->keeps) return true;
+    return state.call.is_http && rv == HTTP_SERVICE_UNAVAILABLE;
+}
+
+/// A call that never reached its member may go to another one, as in stock httpd (proxy_handler, `maxattempts`), and
+/// whatever the reason: stock httpd takes a TLS handshake or a name lookup that fails (500) for final.
 bool may_go_on(const RequestState& state, int rv, core::Outcome outcome, int attempts) noexcept {
-    if (state.balancer == nullptr || rv != HTTP_SERVICE_UNAVAILABLE || !state.call.breaker->is_enforcing())
-        return false;
-    if (outcome != core::Outcome::connect && outcome != core::Outcome::local) return false;
-    if (has_remote(state)) return false;
+    if (state.balancer == nullptr || !state.call.breaker->is_enforcing()) return false;
+    const bool is_local = outcome == core::Outcome::local && rv == HTTP_SERVICE_UNAVAILABLE;
+    if (outcome != core::Outcome::connect && !is_local) return false;
+    if (has_remote(state) || !has_body_still(state, rv)) return false;
     return state.balancer->s->max_attempts_set != 0 && attempts <= state.balancer->s->max_attempts;
 }
 

@@ -1,6 +1,5 @@
 #include "metrics.hpp"
 
-#include <bit>
 #include <string_view>
 
 #include "exposition.hpp"
@@ -139,7 +138,7 @@ void put_call_duration(Exposition& out, const Member& member) noexcept {
 }
 
 void put_probes_in_flight(Exposition& out, const Member& member) noexcept {
-    out.put(Number::count(static_cast<std::uint64_t>(std::popcount(word_of(member).slots))));
+    out.put(Number::count(shm::count_leases(member.slot).in_flight));
 }
 
 void put_failure_ratio(Exposition& out, const Member& member) noexcept {

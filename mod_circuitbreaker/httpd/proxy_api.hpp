@@ -33,6 +33,12 @@ extern ProxyApi proxy;
     return static_cast<proxy_server_conf*>(ap_get_module_config(s->module_config, proxy.proxy_module));
 }
 
+/// Time that mod_proxy gives a silent member before it gives up (`timeout=`, ProxyTimeout, Timeout).
+[[nodiscard]] inline apr_interval_time_t timeout_of(const server_rec* s, const proxy_worker_shared& worker) noexcept {
+    const proxy_server_conf* const conf = proxy_conf(s);
+    return worker.timeout_set != 0 ? worker.timeout : conf->timeout_set != 0 ? conf->timeout : s->timeout;
+}
+
 [[nodiscard]] inline const proxy_dir_conf& proxy_dir_config(const request_rec* r) noexcept {
     return *static_cast<const proxy_dir_conf*>(ap_get_module_config(r->per_dir_config, proxy.proxy_module));
 }

@@ -31,8 +31,10 @@ bool is_probed_now(const shm::Slot& slot) noexcept {
 
 bool may_carry_probe(const RequestState& state, const Breaker& breaker, const shm::Slot& slot) noexcept {
     if (state.body == nullptr || state.body->is_whole() || !is_too_long(state, breaker)) return true;
-    (void)slot;
-    return false;
+    // Relaxed: a time for this estimate alone.
+    const core::Millis probed_at = slot.probed_at.load(std::memory_order_relaxed);
+    const core::Word word = core::unpack(slot.word.load(std::memory_order_acquire));
+    return core::has_waited_in_vain(word, breaker.policy, probed_at, runtime.process.clock.now());
 }
 
 int read_ahead(const RequestState& state, const Breaker& breaker, const shm::Slot& slot) noexcept {

@@ -1,5 +1,6 @@
 #include "registry.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -46,10 +47,16 @@ struct Vhost {
     std::uint64_t hash;
 };
 
-void fill(Breaker& breaker, apr_pool_t* p, const Vhost& vhost, const proxy_balancer* balancer,
+/// How long a call can go on after its deadline: a thread waits for its client, or for the member, no longer than that.
+core::Millis linger(const server_rec* server, const proxy_worker_shared& worker) noexcept {
+    return static_cast<core::Millis>(std::max(server->timeout, timeout_of(server, worker)) / 1000) + 1000;
+}
+
+void fill(Breaker& breaker, apr_pool_t* p, const server_rec* server, const Vhost& vhost, const proxy_balancer* balancer,
           const proxy_worker& worker, const Settings& settings) noexcept {
     breaker.key = worker.s;
     breaker.policy = settings.policy;
+    breaker.policy.linger = linger(server, *worker.s);
     breaker.rules = settings.rules;
     breaker.probe_rules = settings.probe_rules;
     breaker.probe_if = settings.probe_if;
@@ -154,7 +161,7 @@ Registry* Registry::build(apr_pool_t* pconf, apr_pool_t* ptemp, server_rec* main
         auto* const breaker = new (apr_pcalloc(pconf, sizeof(Breaker))) Breaker();
         const Settings settings = policies.settings_of(s, balancer, worker);
         const core::Policy& policy = settings.policy;
-        fill(*breaker, pconf, vhost, balancer, worker, settings);
+        fill(*breaker, pconf, s, vhost, balancer, worker, settings);
         if (policy.mode == core::Mode::off) breaker->is_final = true;  // known, so that no child asks again
         const bool is_fresh = balancer == nullptr || !is_kept;
         if (policy.mode != core::Mode::off && !registry->bind(*breaker, *worker.s, is_fresh)) ++without;
@@ -242,8 +249,8 @@ Breaker* Registry::adopt(const proxy_worker& worker) noexcept {
     }
     const Settings settings = PolicyReader(scratch, kept).settings_of(server, worker.balancer, worker);
     auto* const breaker = new (memory) Breaker();
-    fill(*breaker, kept, {vhost_name(kept, main_server_, server), vhost_hash(main_server_, server)}, worker.balancer,
-         worker, settings);
+    fill(*breaker, kept, server, {vhost_name(kept, main_server_, server), vhost_hash(main_server_, server)},
+         worker.balancer, worker, settings);
     if (settings.policy.mode == core::Mode::off) breaker->is_final = true;
     apr_pool_destroy(scratch);
     if (!insert(breaker)) {

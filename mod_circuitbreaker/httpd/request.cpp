@@ -21,11 +21,7 @@ core::Millis settle_time(const request_rec* r, const Breaker& breaker) noexcept 
 }
 
 core::Millis member_timeout(const request_rec* r, const proxy_worker& worker) noexcept {
-    const proxy_server_conf* const conf = proxy_conf(r->server);
-    const apr_interval_time_t timeout = worker.s->timeout_set != 0 ? worker.s->timeout
-                                        : conf->timeout_set != 0   ? conf->timeout
-                                                                   : r->server->timeout;
-    return static_cast<core::Millis>(timeout / 1000);
+    return static_cast<core::Millis>(timeout_of(r->server, *worker.s) / 1000);
 }
 
 std::uint32_t body_limit(const RequestState& state) noexcept {

@@ -94,9 +94,9 @@ void set_aside(RequestBody& body, apr_bucket_brigade* bb, apr_pool_t* p) noexcep
     }
 }
 
-/// The call has no time left, and the member has the right to be rid of it.
-bool is_late(const RequestBody& body) noexcept {
-    return body.deadline != 0 && runtime.process.clock.now() >= body.deadline;
+/// The probe has no time left: the member is rid of it.
+bool is_over(const RequestBody& body) noexcept {
+    return body.probe != nullptr && shm::is_over(*body.probe, runtime.process);
 }
 
 extern "C" apr_status_t on_body(ap_filter_t* f, apr_bucket_brigade* bb, ap_input_mode_t mode, apr_read_type_e block,
@@ -116,7 +116,7 @@ extern "C" apr_status_t on_body(ap_filter_t* f, apr_bucket_brigade* bb, ap_input
     const bool had_end = body.has_end;
     const apr_status_t rv = read(body, f->next, bb, mode, block, bytes);
     if (rv != APR_SUCCESS || had_end) return rv;
-    if (is_late(body)) {
+    if (is_over(body)) {
         apr_brigade_cleanup(bb);
         body.failure = APR_TIMEUP;
         return APR_TIMEUP;

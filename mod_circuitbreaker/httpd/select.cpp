@@ -29,7 +29,7 @@ shm::Refusal take_permit(RequestState& state, proxy_worker& worker) noexcept {
     }
     begin_call(state, *breaker, slot, worker, admission.permit);
     const bool is_probe = admission.permit.kind == shm::PermitKind::probe;
-    if (state.body != nullptr) state.body->deadline = is_probe ? admission.permit.taken_at + span : 0;
+    if (state.body != nullptr) state.body->probe = is_probe ? &state.call.permit : nullptr;
     mark_request(state, *breaker, slot, is_probe);
     return shm::Refusal::none;
 }

@@ -24,6 +24,8 @@ Snapshot* take_snapshot(const request_rec* r) noexcept {
     snapshot->err_headers_out = copy_of(r, r->err_headers_out);
     snapshot->trailers_out = copy_of(r, r->trailers_out);
     snapshot->notes = copy_of(r, r->notes);
+    snapshot->subprocess_env = copy_of(r, r->subprocess_env);
+    snapshot->headers_in = copy_of(r, r->headers_in);
     snapshot->status_line = r->status_line;
     snapshot->content_type = r->content_type;
     snapshot->content_encoding = r->content_encoding;
@@ -58,6 +60,8 @@ void put_back(request_rec* r, const Snapshot& snapshot) noexcept {
     r->err_headers_out = snapshot.err_headers_out;
     r->trailers_out = snapshot.trailers_out;
     r->notes = snapshot.notes;
+    r->subprocess_env = snapshot.subprocess_env;
+    r->headers_in = snapshot.headers_in;
     r->status_line = snapshot.status_line;
     // Not ap_set_content_type(): that would insert the filters of AddOutputFilterByType.
     r->content_type = snapshot.content_type;

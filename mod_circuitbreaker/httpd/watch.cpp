@@ -240,7 +240,17 @@ extern "C" int on_create_req(request_rec* r, request_rec* pr) noexcept {
 }  // namespace
 
 ap_filter_t* add_response_filter(RequestState& state) noexcept {
-    return ap_add_output_filter_handle(response_filter, &state, state.r, state.r->connection);
+    // The very first, whatever types the others have (ap_add_output_filter_handle goes by them): nothing of an answer
+    // that is withheld may pass a filter of others. INFLATE, for one, takes itself out of the chain.
+    request_rec* const r = state.r;
+    auto* const filter = static_cast<ap_filter_t*>(apr_pcalloc(r->pool, sizeof(ap_filter_t)));
+    filter->frec = response_filter;
+    filter->ctx = &state;
+    filter->r = r;
+    filter->c = r->connection;
+    filter->next = r->output_filters;
+    r->output_filters = filter;
+    return filter;
 }
 
 void note_begin(RequestState& state) noexcept {
@@ -261,9 +271,10 @@ bool has_settled(const RequestState& state) noexcept {
 void register_watch_filters() noexcept {
     register_body_filter();
     register_backend_filter();
-    // Next to the handler: sees what the backend sent before any other filter has touched it.
-    response_filter = ap_register_output_filter("CIRCUITBREAKER_RESPONSE", on_response, nullptr,
-                                                static_cast<ap_filter_type>(AP_FTYPE_RESOURCE - 1));
+    // Next to the handler: sees what the backend sent before any other filter has touched it. Of the least type, so
+    // that filters which the handler adds come behind it.
+    response_filter =
+        ap_register_output_filter("CIRCUITBREAKER_RESPONSE", on_response, nullptr, static_cast<ap_filter_type>(0));
     // A protocol filter: the response's lines are read past those for content (r->proto_input_filters). Just this type,
     // or mod_proxy's HTTP_IN, which comes after the headers, would not get its place behind it.
     backend_filter = ap_register_input_filter("CIRCUITBREAKER_BACKEND", on_backend_bytes, nullptr, AP_FTYPE_PROTOCOL);

@@ -186,5 +186,50 @@ TEST(Evidence, ASourceAddressThatHttpdHasNotIsNoEvidence) {
     EXPECT_TRUE(wait_for_charge(httpd, app.member(), "closed Calls=1 Outcome-2xx=1"));
 }
 
+/// A member with which no connection comes about, and one that is well.
+class NoConnection : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Schemes, NoConnection, testing::Values("https", "h2", "http"),
+                         [](const auto& info) { return info.param; });
+
+TEST_P(NoConnection, CostsNoClientAnythingWhateverTheReasonIs) {
+    Backend no_tls("no_tls");
+    no_tls.answer(Reply::garbage());
+    Backend well("well");
+    const bool is_lookup = GetParam() == "http";
+    const std::string member =
+        is_lookup ? "http://no-such-host.invalid" : GetParam() + "://127.0.0.1:" + std::to_string(no_tls.port());
+    HttpdOptions options = site(Mpm::event, touchy + "SSLProxyEngine On\n",
+                                balancer_of("BalancerMember " + member + " loadfactor=100\n" + member_line(well)));
+    options.add_modules = {"socache_shmcb", "ssl", "proxy_http2"};
+    Httpd httpd(options);
+    httpd.start();
+    const Response first = get(httpd.url("/app/x"), {.method = "POST", .body = is_lookup ? "a body" : ""});
+    EXPECT_EQ(first.backend(), "well");
+    EXPECT_TRUE(wait_for_charge(httpd, member, "open Calls=1 Outcome-connect=1 Verdict-failure=1"));
+    EXPECT_EQ(answerers(3, httpd.url("/app/x")), "well well well");
+}
+
+TEST(LostBody, IsNeverSentInPart) {
+    WireBackend dead("dead", fcgi());
+    WireBackend well("well", fcgi());
+    dead.refuse();
+    HttpdOptions options =
+        site(Mpm::event, counting_policy,
+             "<Proxy balancer://app>\n    BalancerMember " + dead.member() + " loadfactor=100\n    BalancerMember " +
+                 well.member() + "\n</Proxy>\nProxyPass /app balancer://app\n");
+    options.add_modules = {"proxy_fcgi"};
+    Httpd httpd(options);
+    httpd.start();
+    EXPECT_EQ(get(httpd.url("/app/x")).backend(), "well");
+    const unsigned before = well.requests();
+    const Response response = get(httpd.url("/app/x"), {.method = "POST", .body = std::string(5'000, 'x')});
+    if (well.requests() > before) {
+        EXPECT_EQ(response.backend(), "well");
+        EXPECT_GT(well.last_request().size(), 5'000U) << "the whole body, or nothing";
+    } else {
+        EXPECT_EQ(response.status, 503);
+    }
+}
+
 }  // namespace
 }  // namespace cb::test

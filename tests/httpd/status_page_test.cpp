@@ -247,7 +247,7 @@ TEST_F(StatusPage, HasADocumentedJsonSchema) {
     EXPECT_EQ(keys_of(json_object_get(member, "limits")),
               "minimum_calls failure_percent consecutive_failures slow_call_ms slow_percent in_flight");
     EXPECT_EQ(keys_of(json_object_get(member, "probes")),
-              "in_flight concurrent succeeded needed failed tolerated neutral");
+              "in_flight overdue concurrent succeeded needed failed tolerated neutral");
     EXPECT_EQ(keys_of(json_object_get(member, "totals")),
               "calls verdicts outcomes slow probes probes_lost late suppressed failovers refused would_refuse "
               "transitions opened state_ms");

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Model checking of the shared-memory protocols (Spin; gcc): every state of every configuration below, or it fails.
 #   run.sh small      small configurations, then the mutants: about a minute of one core
-#   run.sh full       larger ones too, then the mutants: about ten minutes; states in the heads of the models
+#   run.sh full       larger ones too, then the mutants: about a quarter of an hour; states in the heads of the models
 #   run.sh mutants    only the seeded errors: each must be found
 # An error's trail: spin -a -D... FILE.pml && gcc -DSAFETY -o pan pan.c && ./pan -m100000; spin -t -p -g -D... FILE.pml
 # MODEL_MEMORY_MB bounds one search (12000). Nothing is written outside a temporary directory.
@@ -95,6 +95,7 @@ mutant() {
 small() {
 	check lease lease safety -O2
 	check lease-threads lease safety -O1 -DT1=2 -DT2=0 -DRESETS=0
+	check lease-held lease safety "-O2 -DCOLLAPSE" -DCONC=1 -DT1=2 -DK=1 -DRESETS=0
 	check lease-cycles lease cycles -O1 -DK=1 -DSPLIT
 	check max_concurrent max_concurrent safety -O1 -DCELLS=3 -DK=1
 	check max_concurrent-cycles max_concurrent cycles -O1
@@ -127,12 +128,14 @@ full() {
 mutants() {
 	local m
 	for m in BLIND_SEIZE NO_BIT_CHECK COUNTER NO_REAP_SETTLING NO_REAP_RESERVED EXPIRE_RESERVED KEEP_BITS FREE_FIRST BIT_FIRST \
-	    APPLY_FIRST NO_ROUND; do
+	    APPLY_FIRST NO_ROUND FREE_AT_DEADLINE LATE_APPLY BLIND_RELEASE BLIND_SECOND NO_FAREWELL NO_REAP_HOLDER NO_SECOND_LOOK \
+	    FORGET_HOLDER; do
 		mutant "lease-$m" lease safety -D$m
 	done
 	for m in NO_SEQ SEQ_RESET; do
 		mutant "lease-$m" lease safety -D$m -DT1=2 -DT2=0
 	done
+	mutant lease-BLIND_GIVEBACK lease safety -DBLIND_GIVEBACK -DCONC=1 -DT1=2 -DK=1
 	mutant lease-LEASES lease safety -DCONC=1 -DLEASES=2 -DKILLS=0
 	mutant lease-WAIT lease cycles -DWAIT
 	for m in SUM_FIRST NO_TAKEBACK NO_CLEAR CLAIM_FIRST PLAIN_ADD; do

@@ -247,6 +247,53 @@ TYPED_TEST(AtOnce, ALostProbeIsLostOnceHoweverManyFindOut) {
     }
 }
 
+/// Clients stall: deadlines pass while calls go on, and whoever looks ends these probes.
+TYPED_TEST(AtOnce, ProbesKeepToTheirNumberAlsoWhenTheirCallsOutliveTheirDeadlines) {
+    constexpr core::Millis kBriefLease = 300;
+    constexpr std::uint64_t kOutlived = 400;  // calls
+    World world;
+    core::Policy rules = flapping();
+    rules.probes = {8, 2, 2, 6, 8};
+    rules.linger = core::kDay;
+    shm::Slot& slot = world.add("a", rules);
+    shm::Atomic64& outlived = world.board.counter[0];
+    shm::Atomic64& at_member = world.board.counter[1];
+    this->run(world, [&](const Worker& worker) {
+        Random random(worker.index + 5);
+        Recorder recorder(world.board, world.segment);
+        const shm::Process process = world.process(worker.pid, &recorder);
+        for (int n = 0; n < 1'000'000 && outlived < kOutlived; ++n) {
+            world.pass(random.below(30));
+            shm::Admission mine = ask(slot, rules, process, world.in_flight(slot, worker.column), kBriefLease);
+            if (mine.refusal != Refusal::none) continue;
+            const bool is_probe = mine.permit.kind == PermitKind::probe;
+            if (is_probe) {
+                world.board.expect(at_member.fetch_add(1) < 2, "more calls at the member than `concurrent`");
+                if (random.below(2) == 0) shm::mark(slot, mine.permit, shm::Phase::sent);
+                if (random.below(2) == 0) world.pass(kBriefLease);
+                for (std::uint32_t spin = random.below(8); spin > 0; --spin)
+                    ::sched_yield();
+                if (shm::is_over(mine.permit, process)) outlived.fetch_add(1);
+                at_member.fetch_sub(1);
+            }
+            if (random.below(8) == 0) {
+                shm::cancel(slot, rules, process, mine.permit);
+            } else {
+                shm::finish(slot, rules, process, mine.permit, random.below(4) == 0 ? kBad : kGood, {});
+            }
+        }
+    });
+    EXPECT_EQ(wrong_with_reports(world, slot), "");
+    EXPECT_EQ(world.board.lost.load(), slot.totals.probes_lost.load());
+    EXPECT_GE(outlived.load(), kOutlived) << "slots have not come back";
+    EXPECT_GT(slot.totals.probes_lost.load(), 50U);
+    std::uint64_t ended = 0;
+    for (const shm::Atomic64& result : slot.totals.probe_result)
+        ended += result.load();
+    EXPECT_EQ(ended, slot.totals.probes.load()) << "each has one result";
+    EXPECT_TRUE(recovers(world, slot, rules));
+}
+
 TYPED_TEST(AtOnce, TheOperatorsHandLeavesNothingBehind) {
     World world;
     const core::Policy rules = flapping();

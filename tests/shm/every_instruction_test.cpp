@@ -66,6 +66,16 @@ void trip(Stage& stage) {
     stage.world.pass(2000);
 }
 
+/// The other child's probe has come so far, and its deadline has passed.
+void lose(Stage& stage, shm::Phase phase) {
+    stage.rules.probes.tolerate = 1;
+    trip(stage);
+    stage.others_probe = ask(*stage.slot, stage.rules, stage.world.process(4711)).permit;
+    shm::mark(*stage.slot, stage.others_probe, shm::Phase::sent);
+    shm::mark(*stage.slot, stage.others_probe, phase);
+    stage.world.pass(2 * kLease);
+}
+
 core::Policy half_may_open() {
     core::Policy rules = policy();
     rules.max_open = 50;
@@ -185,16 +195,35 @@ const Scene kScenes[] = {
          shm::finish(*stage.slot, stage.rules, stage.world.parent(), permit, kBad, {});
      },
      [](Stage& stage) { (void)shm::admit(*stage.slot, stage.rules, stage.child(), stage.calls(), true, kLease); }, 0},
-    {"ExpiresAnothersProbeAndTakesItsPlace", one_probe,
+    {"EndsAnothersProbeThatStaysOverdue", one_probe, [](Stage& stage) { lose(stage, shm::Phase::sent); },
+     [](Stage& stage) { (void)ask(*stage.slot, stage.rules, stage.child()); }, 0},
+    {"EndsAnothersAnsweredProbeAndTakesItsPlace", one_probe,
+     [](Stage& stage) { lose(stage, shm::provisional(core::Verdict::failure)); },
      [](Stage& stage) {
-         stage.rules.probes.tolerate = 1;
-         trip(stage);
-         stage.others_probe = ask(*stage.slot, stage.rules, stage.world.process(4711)).permit;
-         shm::mark(*stage.slot, stage.others_probe, shm::Phase::sent);
-         stage.world.pass(2 * kLease);
+         Permit permit = ask(*stage.slot, stage.rules, stage.child()).permit;
+         stage.finish(permit, kGood);
+     },
+     1},
+    {"FreesAnOverdueProbeAtItsSecondDeadlineAndTakesItsPlace", one_probe,
+     [](Stage& stage) {
+         lose(stage, shm::Phase::not_sent);
+         shm::expire_probes(*stage.slot, stage.rules, stage.world.parent());
+         stage.world.pass(stage.rules.linger + shm::Lease::kUnit);
      },
      [](Stage& stage) {
          Permit permit = ask(*stage.slot, stage.rules, stage.child()).permit;
+         stage.finish(permit, kGood);
+     },
+     1},
+    {"GivesBackItsOwnOverdueProbe", one_probe,
+     [](Stage& stage) {
+         stage.rules.probes.tolerate = 1;
+         trip(stage);
+     },
+     [](Stage& stage) {
+         Permit permit = stage.admit().permit;
+         stage.world.pass(2 * kLease);
+         shm::expire_probes(*stage.slot, stage.rules, stage.world.process(4711));
          stage.finish(permit, kGood);
      },
      1},

@@ -27,6 +27,7 @@ Members::Members(World& world) : single_rules(policy()), three_rules(policy()) {
     single_rules.probes = {6, 3, 1, 4, 12};
     single_rules.ramp_up = {150, 50};
     single_rules.max_concurrent = kConcurrent;
+    single_rules.linger = kBrief;
     three_rules.window = {0, 17};
     three_rules.open_time = {100, 100, 1000, 0, false};
     three_rules.probes = {3, 2, 0, 3, 3};
@@ -71,6 +72,7 @@ void Load::step() {
     if (random_.below(16) == 0) ::sched_yield();
     const std::uint32_t what = random_.below(16);
     if (what == 0) return bind_another();
+    if (what == 1) return (void)shm::expire_probes(*members_.single, members_.single_rules, process_);
     if (what < 8) return call_one_of_three();
     call_single();
 }
@@ -111,7 +113,8 @@ void Load::call_single() {
     if (is_probe && random_.below(4) > 0) shm::mark(slot, mine.permit, shm::Phase::sent);
     if (is_probe && may_hang) {
         hanging_ = mine.permit;
-        hangs_until_ = steps_ + 1'000;
+        // Its lease is taken away, and it comes before the linger has passed or after.
+        hangs_until_ = steps_ + 20 + random_.below(1'400);
         return world_.pass(kBrief + shm::Lease::kUnit);
     }
     if (leases_ == Leases::for_ever) {

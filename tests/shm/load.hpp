@@ -24,7 +24,7 @@ struct Members {
     std::array<shm::Slot*, 3> three;
 };
 
-/// How long a probe's lease is. With `brief` ones some probes hang, and are settled by whoever looks.
+/// How long a probe's lease is. With `brief` ones some probes hang, and are ended by whoever looks.
 enum class Leases { for_ever, brief };
 
 class Load {

@@ -209,7 +209,7 @@ std::string remains_of(const shm::Segment& segment, std::uint32_t pid, std::uint
         const shm::Slot& slot = segment.slots[i];
         for (std::uint32_t n = 0; n < shm::kLeases; ++n) {
             const shm::Lease lease = shm::Lease::of(slot.lease[n].load());
-            if (lease.state != shm::LeaseState::free && lease.pid == pid) {
+            if (lease.state != shm::LeaseState::free && (lease.pid == pid || lease.holder() == pid)) {
                 found << "lease " << n << " of slot " << i << " in state " << static_cast<int>(lease.state) << "; ";
             }
         }

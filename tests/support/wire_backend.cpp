@@ -16,7 +16,7 @@ std::optional<std::string> Wire::take(std::size_t count) {
     }
     std::string bytes = buffer_.substr(0, count);
     buffer_.erase(0, count);
-    taken_ += count;
+    taken_ += bytes;
     return bytes;
 }
 
@@ -58,6 +58,11 @@ void WireBackend::answer(const WireReply& reply) {
     reply_ = reply;
 }
 
+std::string WireBackend::last_request() {
+    const std::scoped_lock lock(mutex_);
+    return last_request_;
+}
+
 void WireBackend::release() {
     ++releases_;
     server_.wake_all();
@@ -70,15 +75,14 @@ bool WireBackend::wait_for_hanging(unsigned count) const {
 void WireBackend::serve(Connection& connection) {
     Wire wire(connection);
     for (;;) {
-        const std::size_t before = wire.taken();
         if (!connection.become_idle() || !dialect_.read_request(wire)) return;
-        last_request_bytes_ = wire.taken() - before;
-        ++requests_;
         WireReply reply;
         {
             const std::scoped_lock lock(mutex_);
+            last_request_ = wire.taken();
             reply = reply_;
         }
+        ++requests_;
         if (!give(wire, connection, reply) || !dialect_.keeps_connection) return;
     }
 }

@@ -30,16 +30,15 @@ class Wire {
     /// Up to and with that character.
     [[nodiscard]] std::optional<std::string> take_through(char last);
     bool send(std::string_view bytes) { return connection_.send(bytes); }
-    /// Bytes taken so far.
-    [[nodiscard]] std::size_t taken() const { return taken_; }
+    /// Bytes taken since the last time.
+    [[nodiscard]] std::string taken() { return std::exchange(taken_, {}); }
 
   private:
     bool fill();
 
-    std::size_t taken_ = 0;
-
     Connection& connection_;
     std::string buffer_;
+    std::string taken_;
 };
 
 /// How a protocol looks on the wire.
@@ -103,8 +102,8 @@ class WireBackend {
     void reset_connections(bool on = true) { server_.reset_on_accept(on); }
 
     [[nodiscard]] unsigned requests() const { return requests_; }
-    /// Of the last request, on the wire, its body with it.
-    [[nodiscard]] std::size_t last_request_bytes() const { return last_request_bytes_; }
+    /// The last request as it was on the wire, its body with it.
+    [[nodiscard]] std::string last_request();
     [[nodiscard]] unsigned hanging() const { return hanging_; }
     [[nodiscard]] bool wait_for_hanging(unsigned count) const;
 
@@ -116,10 +115,10 @@ class WireBackend {
     const std::string name_;
     const Dialect dialect_;
     const std::optional<TempDir> folder_;
-    std::mutex mutex_;  // guards reply_
+    std::mutex mutex_;  // guards the next two
     WireReply reply_ = WireReply::status(200);
+    std::string last_request_;
     std::atomic<unsigned> requests_{0};
-    std::atomic<std::size_t> last_request_bytes_{0};
     std::atomic<unsigned> hanging_{0};
     std::atomic<unsigned> releases_{0};
     ConnectionServer server_;  // last: its threads use all of the above

@@ -40,6 +40,7 @@ void put_limits(JsonPageWriter& out, const core::Policy& policy) noexcept {
 void put_probes(JsonPageWriter& out, const MemberSnapshot& member) noexcept {
     out.begin_object("probes");
     out.number("in_flight", member.probes_in_flight());
+    out.number("overdue", member.leases.overdue);
     out.number("concurrent", member.policy.probes.concurrent);
     out.number("succeeded", member.word.successes);
     out.number("needed", member.policy.probes.successes);

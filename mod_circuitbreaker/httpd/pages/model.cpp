@@ -1,7 +1,6 @@
 #include "model.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "httpd/runtime.hpp"
@@ -116,10 +115,6 @@ bool MemberSnapshot::is_out() const noexcept {
     return httpd::is_out(word.state);
 }
 
-std::uint32_t MemberSnapshot::probes_in_flight() const noexcept {
-    return static_cast<std::uint32_t>(std::popcount(word.slots));
-}
-
 void read_member(MemberSnapshot& member, std::uint32_t index) noexcept {
     const shm::Slot& slot = runtime.segment.slots[index];
     member.index = index;
@@ -149,9 +144,7 @@ void read_member(MemberSnapshot& member, std::uint32_t index) noexcept {
     const auto columns = runtime.segment.header->columns_used.load(kRelaxed);
     for (std::uint64_t column = 0; column < columns; ++column)
         member.in_flight += runtime.segment.row(index)[column].load(kRelaxed);
-    member.leases = 0;
-    for (const shm::Atomic64& lease : slot.lease)
-        member.leases += shm::Lease::of(lease.load(kRelaxed)).state != shm::LeaseState::free ? 1U : 0U;
+    member.leases = shm::count_leases(slot);
     read_counts(member.counts, slot.totals);
     member.counts.state_ms[static_cast<std::size_t>(member.word.state)] += member.in_state_for();
     read_durations(member.calls, slot.call_duration);

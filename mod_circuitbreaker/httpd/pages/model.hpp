@@ -67,7 +67,7 @@ struct MemberSnapshot {
     core::Sums sums;
     std::uint32_t ramp_percent;  // recovering: requests let through; otherwise 0
     std::uint32_t in_flight;     // calls, probes included
-    std::uint32_t leases;        // of probes, also those of an earlier round
+    shm::LeaseCounts leases;     // of probes, also those of an earlier round
     Counts counts;
     Durations calls;
     Durations probes;
@@ -81,7 +81,7 @@ struct MemberSnapshot {
     [[nodiscard]] bool is_out() const noexcept;
     /// Observe: what it says, it does not do.
     [[nodiscard]] bool is_observing() const noexcept { return policy.mode == core::Mode::observe; }
-    [[nodiscard]] std::uint32_t probes_in_flight() const noexcept;
+    [[nodiscard]] std::uint32_t probes_in_flight() const noexcept { return leases.in_flight; }
     [[nodiscard]] core::Millis in_state_for() const noexcept { return now > since ? now - since : 0; }
 };
 

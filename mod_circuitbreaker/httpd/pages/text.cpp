@@ -79,11 +79,12 @@ void put_member(request_rec* r, const MemberSnapshot& member) noexcept {
     put(r, "Window-slow", member.sums.slow_calls);
     put(r, "Consecutive", member.word.consecutive);
     put(r, "Probes-in-flight", member.probes_in_flight());
+    put(r, "Probes-overdue", member.leases.overdue);
     put(r, "Probes-limit", member.policy.probes.concurrent);
     put(r, "Probes-succeeded", member.word.successes);
     put(r, "Probes-failed", member.word.failures);
     put(r, "In-flight", member.in_flight);
-    put(r, "Leases", member.leases);
+    put(r, "Leases", member.leases.taken);
     put_policy(r, member.policy);
     put_counts(r, member.counts);
     ap_rputs("\n", r);
