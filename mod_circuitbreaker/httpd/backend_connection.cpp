@@ -14,11 +14,16 @@ ap_filter_rec_t* write_filter;
 /// The call that this thread is making.
 constinit thread_local Call* running_call = nullptr;
 
-/// mod_ssl notes how the handshake ended (ssl_engine_io.c, ssl_io_filter_handshake).
+/// mod_ssl notes how the handshake ended (ssl_engine_io.c, ssl_io_filter_handshake). When its library finds an error
+/// later, it tries once more while it closes the connection: the note then says that a good handshake failed.
 void note_handshake(Call& call, const conn_rec& c) noexcept {
     const char* const result = apr_table_get(c.notes, "SSL_connect_rv");
     if (result == nullptr) return;
-    call.handshake = std::strcmp(result, "ok") == 0 ? Handshake::done : Handshake::failed;
+    if (std::strcmp(result, "ok") == 0) {
+        call.handshake = Handshake::done;
+    } else {
+        call.handshake = call.handshake == Handshake::done ? Handshake::broken : Handshake::failed;
+    }
 }
 
 /// The connection ends, perhaps before the handler returns.
@@ -39,11 +44,6 @@ bool has_answer(conn_rec& c) noexcept {
     return has;
 }
 
-bool is_handshake_failed(const conn_rec& c) noexcept {
-    const char* const result = apr_table_get(c.notes, "SSL_connect_rv");
-    return result != nullptr && std::strcmp(result, "ok") != 0;
-}
-
 /// mod_proxy_http sends the body also after a final answer that came in place of a `100 Continue`.
 bool is_answered(const Call& call) noexcept {
     return call.waits_for_100 && call.line_status >= HTTP_OK;
@@ -53,8 +53,11 @@ bool is_answered(const Call& call) noexcept {
 /// alone, and never read the answer. So the rest of the request is dropped here, and mod_proxy_http goes on.
 extern "C" apr_status_t on_backend_write(ap_filter_t* f, apr_bucket_brigade* bb) noexcept {
     Call* const call = running_call;
-    if (call == nullptr || !call->is_http || (call->is_sent && !is_answered(*call))) {
-        return ap_pass_brigade(f->next, bb);
+    if (call == nullptr) return ap_pass_brigade(f->next, bb);
+    if (!call->is_http || (call->is_sent && !is_answered(*call))) {
+        const apr_status_t rv = ap_pass_brigade(f->next, bb);
+        if (call->handshake == Handshake::none) note_handshake(*call, *f->c);
+        return rv;
     }
     if (call->is_write_failed) {
         apr_brigade_cleanup(bb);
@@ -62,12 +65,13 @@ extern "C" apr_status_t on_backend_write(ap_filter_t* f, apr_bucket_brigade* bb)
     }
     conn_rec& c = *f->c;
     const apr_status_t rv = ap_pass_brigade(f->next, bb);
+    if (call->handshake == Handshake::none) note_handshake(*call, c);
     if (rv == APR_SUCCESS && c.aborted == 0) {
         if (!call->has_written) call->written_at = runtime.process.clock.now();
         call->has_written = true;
         return rv;
     }
-    if (is_handshake_failed(c)) return rv;
+    if (call->handshake == Handshake::failed) return rv;
     const unsigned was_aborted = c.aborted;
     c.aborted = 0;  // mod_ssl reads no more where it is set
     if (!is_answered(*call) && !has_answer(c)) {
@@ -105,6 +109,8 @@ extern "C" int cb_on_pre_connection(conn_rec* c, void*) noexcept {
     }
     call->new_connection = c;
     call->is_new_connection = true;
+    call->handshake = Handshake::none;
+    if (call->told == core::Outcome::connect) call->told = core::Outcome::none;  // of an address that did not do
     // Before the pool's subpools go, in which the connection's notes may live.
     apr_pool_pre_cleanup_register(c->pool, call, on_connection_end);
     ap_add_output_filter_handle(write_filter, nullptr, nullptr, c);

@@ -116,6 +116,11 @@ Outcome handshake_outcome(const RequestState& state) noexcept {
     return is_tls_name_of_client(state) ? Outcome::client : Outcome::connect;
 }
 
+/// The same after the handshake, when the request had been sent already.
+bool is_name_refused(const RequestState& state) noexcept {
+    return state.call.handshake == Handshake::broken && is_tls_name_of_client(state);
+}
+
 /// The member breaks off an answer that it can't write any more, since the client takes it too slowly: most of the time
 /// since the member's last byte went by while we waited for the client.
 bool is_client_too_slow(const Call& call) noexcept {
@@ -165,6 +170,7 @@ Outcome http_outcome(const RequestState& state, int rv) noexcept {
             return Outcome::client;  // it was not the member that left
         if (is_uploading(state)) return Outcome::upload;
         if (is_late) return Outcome::timeout;
+        if (is_name_refused(state)) return Outcome::client;
         if (call.is_kept_alive) return Outcome::stale;
         return was_kept_waiting(state) ? Outcome::upload : Outcome::reset;
     }
@@ -214,7 +220,7 @@ Outcome other_outcome(const RequestState& state, int rv) noexcept {
     }
     if (r->connection->aborted || is_request_bad(state)) return Outcome::client;
     if (call.handshake == Handshake::failed) return handshake_outcome(state);
-    if (is_too_long_for_http2(state)) return Outcome::client;
+    if (is_name_refused(state) || is_too_long_for_http2(state)) return Outcome::client;
     if ((rv >= 500 && rv != HTTP_NOT_IMPLEMENTED) || rv == AP_FILTER_ERROR) {
         if (is_local(call, rv)) return Outcome::local;
         if (call.told == Outcome::connect || !core::concerns_member(call.told)) {

@@ -27,8 +27,9 @@ struct Sample {
 /// body is sent (`read`: once more is read, it was).
 enum class Interim : std::uint8_t { none, fields, fields_of_continue, read };
 
-/// The TLS handshake of a connection that was made for a call.
-enum class Handshake : std::uint8_t { none, done, failed };
+/// The TLS handshake of a connection that was made for a call. `broken`: it was done, but the other end refuses us all
+/// the same (TLS 1.3: it looks at our certificate later).
+enum class Handshake : std::uint8_t { none, done, failed, broken };
 
 /// What becomes of an answer: it goes to the client, is held back until it is judged, or another member gives it.
 enum class Hold : std::uint8_t { none, undecided, withheld };

@@ -96,8 +96,7 @@ TEST(Evidence, AFinalAnswerInPlaceOfContinueIsTheAnswer) {
     for (const std::string body : {"early", ""}) {
         HeadServer app([&](Connection& connection, const std::string&) {
             // (After another status httpd does not wait for the client's body any more, and ends it with a 500.)
-            connection.send("HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
-                            body);
+            connection.send("HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
             swallow(connection, 20'000);  // mod_proxy_http sends the body all the same
             connection.close();
         });

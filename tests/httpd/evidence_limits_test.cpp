@@ -152,7 +152,7 @@ TEST(Evidence, ARefusalUnderANameOfTheClientsIsNoneEvenAfterTheHandshake) {
     EXPECT_EQ(ask("evil.example").substr(9, 1), "5");
     EXPECT_TRUE(wait_for_charge(httpd, member, "closed Calls=1 Outcome-client=1"));
     EXPECT_EQ(ask("me").substr(9, 1), "5");
-    EXPECT_TRUE(wait_for_charge(httpd, member, "open Calls=2 Outcome-connect=1 Outcome-client=1 Verdict-failure=1"));
+    EXPECT_TRUE(wait_for_charge(httpd, member, "open Calls=2 Outcome-reset=1 Outcome-client=1 Verdict-failure=1"));
 }
 
 TEST(Evidence, AHandshakeThatFailsForATunnelIsAConnectionThatFails) {

@@ -8,9 +8,10 @@ namespace {
 class Scripted {
   public:
     Scripted(const Dialect& dialect, std::string answer, bool stays)
-        : dialect_(dialect), answer_(std::move(answer)), stays_(stays), server_([this](Connection& connection) {
-              serve(connection);
-          }) {}
+        : dialect_(dialect),
+          answer_(std::move(answer)),
+          stays_(stays),
+          server_([this](Connection& connection) { serve(connection); }) {}
     [[nodiscard]] std::string member() const {
         return dialect_.scheme + "://127.0.0.1:" + std::to_string(server_.port());
     }
@@ -128,8 +129,8 @@ TEST(Evidence, ErrorPagesOfHttpdsOwnHideNoFastCgiEndWithoutAnAnswer) {
 TEST(Evidence, ARequestThatTheProtocolCannotExpressIsTheClientsDoing) {
     WireBackend ajp_app("ajp", ajp());
     WireBackend uwsgi_app("uwsgi", uwsgi());
-    HttpdOptions options = site(Mpm::event, touchy, "ProxyPass /ajp " + ajp_app.member() + "\nProxyPass /uwsgi " +
-                                                        uwsgi_app.member() + "\n");
+    HttpdOptions options = site(
+        Mpm::event, touchy, "ProxyPass /ajp " + ajp_app.member() + "\nProxyPass /uwsgi " + uwsgi_app.member() + "\n");
     options.add_modules = {"proxy_ajp", "proxy_uwsgi"};
     Httpd httpd(options);
     httpd.start();

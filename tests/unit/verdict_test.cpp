@@ -12,9 +12,9 @@
 namespace cb::test {
 namespace {
 
-constexpr Outcome kClassesInOrder[] = {Outcome::connect,   Outcome::timeout,  Outcome::reset, Outcome::stale,
-                                       Outcome::truncated, Outcome::protocol, Outcome::local, Outcome::client,
-                                       Outcome::upload};
+constexpr Outcome kClassesInOrder[] = {Outcome::connect, Outcome::timeout,   Outcome::reset,
+                                       Outcome::stale,   Outcome::truncated, Outcome::protocol,
+                                       Outcome::local,   Outcome::client,    Outcome::upload};
 
 /// A rule and the ranges it refers to.
 class OwnRule {
