@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "heard.hpp"
+#include "runtime.hpp"
 
 namespace cb::httpd {
 namespace {
@@ -13,11 +14,16 @@ ap_filter_rec_t* write_filter;
 /// The call that this thread is making.
 constinit thread_local Call* running_call = nullptr;
 
-/// mod_ssl notes how the handshake ended (ssl_engine_io.c, ssl_io_filter_handshake).
+/// mod_ssl notes how the handshake ended (ssl_engine_io.c, ssl_io_filter_handshake). When its library finds an error
+/// later, it tries once more while it closes the connection: the note then says that a good handshake failed.
 void note_handshake(Call& call, const conn_rec& c) noexcept {
     const char* const result = apr_table_get(c.notes, "SSL_connect_rv");
     if (result == nullptr) return;
-    call.handshake = std::strcmp(result, "ok") == 0 ? Handshake::done : Handshake::failed;
+    if (std::strcmp(result, "ok") == 0) {
+        call.handshake = Handshake::done;
+    } else {
+        call.handshake = call.handshake == Handshake::done ? Handshake::broken : Handshake::failed;
+    }
 }
 
 /// The connection ends, perhaps before the handler returns.
@@ -38,25 +44,39 @@ bool has_answer(conn_rec& c) noexcept {
     return has;
 }
 
+/// mod_proxy_http sends the body also after a final answer that came in place of a `100 Continue`.
+bool is_answered(const Call& call) noexcept {
+    return call.waits_for_100 && call.line_status >= HTTP_OK;
+}
+
 /// A member may answer before it has read all of the request, and close. mod_proxy_http would see the failing write
 /// alone, and never read the answer. So the rest of the request is dropped here, and mod_proxy_http goes on.
 extern "C" apr_status_t on_backend_write(ap_filter_t* f, apr_bucket_brigade* bb) noexcept {
     Call* const call = running_call;
-    if (call == nullptr || !call->is_http || call->is_sent) return ap_pass_brigade(f->next, bb);
+    if (call == nullptr) return ap_pass_brigade(f->next, bb);
+    if (!call->is_http || (call->is_sent && !is_answered(*call))) {
+        const apr_status_t rv = ap_pass_brigade(f->next, bb);
+        if (call->handshake == Handshake::none) note_handshake(*call, *f->c);
+        return rv;
+    }
     if (call->is_write_failed) {
         apr_brigade_cleanup(bb);
         return APR_SUCCESS;
     }
     conn_rec& c = *f->c;
     const apr_status_t rv = ap_pass_brigade(f->next, bb);
+    if (call->handshake == Handshake::none) note_handshake(*call, c);
     if (rv == APR_SUCCESS && c.aborted == 0) {
+        if (!call->has_written) call->written_at = runtime.process.clock.now();
         call->has_written = true;
         return rv;
     }
-    if (!call->has_written || !call->breaker->is_enforcing()) return rv;  // in Observe nothing changes for a client
+    if (call->handshake == Handshake::failed || !call->breaker->is_enforcing()) return rv;  // Observe changes nothing
+    // What stands on a kept connection may be the member's good-bye, and no answer to a request it has not got.
+    if (!call->has_written && !call->is_new_connection) return rv;
     const unsigned was_aborted = c.aborted;
     c.aborted = 0;  // mod_ssl reads no more where it is set
-    if (!has_answer(c)) {
+    if (!is_answered(*call) && !has_answer(c)) {
         c.aborted = was_aborted != 0 ? 1 : 0;
         return rv;
     }
@@ -91,6 +111,8 @@ extern "C" int cb_on_pre_connection(conn_rec* c, void*) noexcept {
     }
     call->new_connection = c;
     call->is_new_connection = true;
+    call->handshake = Handshake::none;
+    if (call->told == core::Outcome::connect) call->told = core::Outcome::none;  // of an address that did not do
     // Before the pool's subpools go, in which the connection's notes may live.
     apr_pool_pre_cleanup_register(c->pool, call, on_connection_end);
     ap_add_output_filter_handle(write_filter, nullptr, nullptr, c);

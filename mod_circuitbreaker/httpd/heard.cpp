@@ -1,5 +1,6 @@
 #include "heard.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "proxy_api.hpp"
@@ -123,21 +124,27 @@ bool begins(const char* text, const char* with) noexcept {
     return std::strncmp(text, with, std::strlen(with)) == 0;
 }
 
+/// By its first words, after the number: the client's path comes later.
 Outcome proxy_error(const Call& call, const ap_errorlog_info& said, const char* text) noexcept {
-    if (std::strstr(text, "DNS lookup failure") != nullptr ||
-        std::strstr(text, "Error resolving backend address") != nullptr) {
+    const char* const message = text + std::min(std::strlen(text), sizeof "AH00898: " - 1);
+    if (begins(message, "DNS lookup failure") || begins(message, "Error resolving backend address")) {
         constexpr apr_status_t kTryAgain = APR_OS_START_EAIERR + 3;  // EAI_AGAIN: the resolver did not answer
         return said.status == kTryAgain ? Outcome::local : not_connected_by(said.status);
     }
-    if (std::strstr(text, "URI ") != nullptr) return Outcome::client;  // cannot be parsed, has no hostname
+    if (begins(message, "URI ")) return Outcome::client;               // cannot be parsed, has no hostname
     if (!begins(call.worker->s->scheme, "ftp")) return Outcome::none;  // known otherwise, or an HTTP response
+    // AH01043 or AH01048 has just said why there is no data connection.
+    if (begins(message, "EPSV attempt") || begins(message, "PASV attempt")) return Outcome::none;
     // All else that an FTP server says is an answer to what the client has asked for.
-    return std::strstr(text, "Error reading from remote server") != nullptr ? Outcome::reset : Outcome::client;
+    return begins(message, "Error reading from remote server") ? Outcome::reset : Outcome::client;
 }
 
 const Saying* find(const char* format, const char* text) noexcept {
     for (const Saying& saying : kSayings) {
-        if (begins(format, saying.begin) && std::strstr(text, saying.part) != nullptr) return &saying;
+        if (!begins(format, saying.begin)) continue;
+        // Where the format has no number of its own, a name of the client's choice may follow.
+        const bool is_numbered = begins(saying.begin, "AH");
+        if (is_numbered ? std::strstr(text, saying.part) != nullptr : begins(text, saying.part)) return &saying;
     }
     return nullptr;
 }

@@ -21,10 +21,11 @@ bool is_gateway_failure(int rv) noexcept {
     return rv == HTTP_INTERNAL_SERVER_ERROR || rv == HTTP_BAD_GATEWAY || rv == HTTP_SERVICE_UNAVAILABLE;
 }
 
-/// Reading the request from the client failed; an input filter may have sent the answer to that already. (SCGI's 412 is
-/// what httpd makes of a script's Last-Modified.)
+/// Reading the request from the client failed, an input filter may have sent the answer to that already; or the
+/// protocol has no such method or transfer coding. (SCGI's 412 is what httpd makes of a script's Last-Modified.)
 bool is_request_error(int rv) noexcept {
-    return (rv >= 400 && rv < 500 && rv != HTTP_PRECONDITION_FAILED) || rv == AP_FILTER_ERROR;
+    return (rv >= 400 && rv < 500 && rv != HTTP_PRECONDITION_FAILED) || rv == HTTP_NOT_IMPLEMENTED ||
+           rv == AP_FILTER_ERROR;
 }
 
 /// mod_proxy's own flags keep requests from the member. An error that it marked since the call began doesn't: that is
@@ -71,6 +72,28 @@ bool is_uploading(const RequestState& state) noexcept {
     return !call.is_sent || call.waits_for_100 || call.is_write_failed;
 }
 
+/// The client kept the member waiting for the rest of the body, and for longer than it then stayed: it may have left
+/// before that came. (What is written to a connection that its other end has closed is lost without an error.)
+bool was_kept_waiting(const RequestState& state) noexcept {
+    constexpr core::Millis kShortest = 1000;  // of a server's patience
+    const RequestBody* const body = state.body;
+    if (body == nullptr || !body->has_end || body->pause < kShortest) return false;
+    if (state.call.is_http && body->ended_at <= state.call.written_at) return false;  // mod_proxy had all before
+    return runtime.process.clock.now() - body->ended_at < body->pause;
+}
+
+/// Of the request line and the fields, about.
+std::size_t length_of_head(const request_rec* r) noexcept {
+    constexpr std::size_t kEach = 12;  // as nghttp2_hd_deflate_bound() counts
+    std::size_t length = std::strlen(r->unparsed_uri);
+    const apr_array_header_t* const fields = apr_table_elts(r->headers_in);
+    for (int i = 0; i < fields->nelts; ++i) {
+        const auto& field = APR_ARRAY_IDX(fields, i, apr_table_entry_t);
+        length += std::strlen(field.key) + std::strlen(field.val) + kEach;
+    }
+    return length;
+}
+
 /// ProxyPreserveHost: the name of the TLS handshake (SNI), and the one that the member's certificate must have, is the
 /// client's Host (ap_proxy_determine_connection). A handshake under a name that the administrator has not written says
 /// nothing of the member. (A wildcard of ServerAlias is no name.)
@@ -91,6 +114,11 @@ bool is_tls_name_of_client(const RequestState& state) noexcept {
 
 Outcome handshake_outcome(const RequestState& state) noexcept {
     return is_tls_name_of_client(state) ? Outcome::client : Outcome::connect;
+}
+
+/// The same after the handshake, when the request had been sent already.
+bool is_name_refused(const RequestState& state) noexcept {
+    return state.call.handshake == Handshake::broken && is_tls_name_of_client(state);
 }
 
 /// The member breaks off an answer that it can't write any more, since the client takes it too slowly: most of the time
@@ -121,6 +149,8 @@ Outcome http_not_sent(const RequestState& state, int rv) noexcept {
     // body, or with nothing of it written, it is all the same what the client sends.
     if (rv == HTTP_BAD_GATEWAY && call.has_connection) {
         if (state.body != nullptr && call.has_written) return Outcome::upload;
+        constexpr std::size_t kTakenAtOnce = 16384;  // by a new connection's buffers; it broke before it had all
+        if (length_of_head(r) > kTakenAtOnce) return Outcome::client;
         return call.is_new_connection ? Outcome::reset : Outcome::stale;
     }
     if (!is_gateway_failure(rv)) return Outcome::none;
@@ -133,13 +163,16 @@ Outcome http_outcome(const RequestState& state, int rv) noexcept {
     if (call.has_headers) return after_headers(state);
     if (is_request_bad(state)) return Outcome::client;
     if (!call.is_sent) return http_not_sent(state, rv);
+    if (call.handshake == Handshake::failed) return handshake_outcome(state);  // mod_proxy_wstunnel
     const bool is_late = is_timed_out(call, state.r, rv);
     if (!call.has_bytes) {
         if (call.is_tunnel && call.read_status == APR_SUCCESS)
             return Outcome::client;  // it was not the member that left
         if (is_uploading(state)) return Outcome::upload;
         if (is_late) return Outcome::timeout;
-        return call.is_kept_alive ? Outcome::stale : Outcome::reset;
+        if (is_name_refused(state)) return Outcome::client;
+        if (call.is_kept_alive) return Outcome::stale;
+        return was_kept_waiting(state) ? Outcome::upload : Outcome::reset;
     }
     // Bytes, but no answer: how did reading end?
     if (is_uploading(state)) return Outcome::upload;
@@ -154,28 +187,26 @@ bool is_upload_broken(const RequestState& state) noexcept {
     return !state.call.is_write_failed || state.body->size > 0;
 }
 
-/// nghttp2 sends no longer header block (NGHTTP2_MAX_HEADERSLEN, as nghttp2_hd_deflate_bound() counts it), and
-/// mod_proxy_http2 then ends as if the member had refused the request.
+/// nghttp2 sends no header block of more than 64 KB (NGHTTP2_MAX_HEADERSLEN), and mod_proxy_http2 then ends as if the
+/// member had refused the request. mod_proxy sends the Host twice and writes a character of the path as up to three, so
+/// at most three times what the client sent, and a few fields of its own.
 bool is_too_long_for_http2(const RequestState& state) noexcept {
-    if (state.call.worker->s->scheme[0] != 'h') return false;
-    constexpr std::size_t kMost = 65536 - 2048;  // mod_proxy adds some fields
-    constexpr std::size_t kEach = 12;
-    std::size_t length = std::strlen(state.r->unparsed_uri);
-    const apr_array_header_t* const fields = apr_table_elts(state.r->headers_in);
-    for (int i = 0; i < fields->nelts; ++i) {
-        const auto& field = APR_ARRAY_IDX(fields, i, apr_table_entry_t);
-        length += std::strlen(field.key) + std::strlen(field.val) + kEach;
-    }
-    return length > kMost;
+    constexpr std::size_t kMost = (65536 - 2048) / 3;
+    return state.call.worker->s->scheme[0] == 'h' && length_of_head(state.r) > kMost;
 }
 
-/// mod_proxy_fcgi takes an END_REQUEST before the end of the headers for a whole answer: 200, and nothing in it. (With
-/// ProxyErrorOverride it sends an error page itself.)
+/// mod_proxy_http2 takes a stream that was reset without an error for one that has ended. (SCGI's body can't be
+/// counted.)
+bool is_stopped_early(const Call& call) noexcept {
+    return call.worker->s->scheme[0] == 'h' && call.passed < call.announced;
+}
+
+/// mod_proxy_fcgi takes an END_REQUEST before the end of the headers for a whole answer: 200, and nothing in it. (The
+/// error page that it sends itself with ProxyErrorOverride has its status.)
 bool has_said_nothing(const RequestState& state) noexcept {
     const char* const scheme = state.call.worker->s->scheme;
     if (scheme[0] == 'h') return state.call.is_answering;  // note_headers() found none
-    return std::strcmp(scheme, "fcgi") == 0 && !state.call.is_answering && state.r->status == HTTP_OK &&
-           proxy_dir_config(state.r).error_override == 0;
+    return std::strcmp(scheme, "fcgi") == 0 && !state.call.is_answering && state.r->status == HTTP_OK;
 }
 
 Outcome other_outcome(const RequestState& state, int rv) noexcept {
@@ -184,17 +215,19 @@ Outcome other_outcome(const RequestState& state, int rv) noexcept {
     if (call.has_headers) {
         // FCGI and SCGI return AP_FILTER_ERROR, http2 a status, and no error bucket was passed.
         if (rv != OK && rv != DONE && !r->connection->aborted) return broken_off_outcome(state);
+        if (is_stopped_early(call) && !r->connection->aborted) return broken_off_outcome(state);
         return after_headers(state);
     }
     if (r->connection->aborted || is_request_bad(state)) return Outcome::client;
     if (call.handshake == Handshake::failed) return handshake_outcome(state);
-    if (is_too_long_for_http2(state)) return Outcome::client;
-    if (rv >= 500 || rv == AP_FILTER_ERROR) {
+    if (is_name_refused(state) || is_too_long_for_http2(state)) return Outcome::client;
+    if ((rv >= 500 && rv != HTTP_NOT_IMPLEMENTED) || rv == AP_FILTER_ERROR) {
         if (is_local(call, rv)) return Outcome::local;
         if (call.told == Outcome::connect || !core::concerns_member(call.told)) {
             if (call.told != Outcome::none) return call.told;
         }
         if (is_upload_broken(state)) return Outcome::upload;
+        if (call.told == Outcome::reset && was_kept_waiting(state)) return Outcome::upload;
         if (call.told != Outcome::none) return call.told;
     }
     if (is_request_error(rv)) return Outcome::client;
@@ -203,7 +236,7 @@ Outcome other_outcome(const RequestState& state, int rv) noexcept {
         // mod_proxy_http2 says nothing of what broke; the others do.
         if (call.worker->s->scheme[0] != 'h' && hears_errors(r)) return Outcome::local;
         if (runtime.process.clock.now() - sent_at(state) >= member_timeout(r, *call.worker)) return Outcome::timeout;
-        return Outcome::reset;  // it may have been sent
+        return was_kept_waiting(state) ? Outcome::upload : Outcome::reset;  // it may have been sent
     }
     if (rv == DECLINED) return Outcome::none;
     if (rv != OK && rv != DONE) return core::status_outcome(rv);
@@ -263,6 +296,8 @@ Outcome answer_outcome(const RequestState& state) noexcept {
 
 Outcome broken_off_outcome(const RequestState& state) noexcept {
     if (is_request_bad(state)) return Outcome::client;
+    // What a filter of httpd's makes of the answer is not the member's affair.
+    if (state.call.is_pass_failed) return state.r->connection->aborted ? Outcome::client : answer_outcome(state);
     if (is_uploading(state)) return Outcome::upload;
     return is_client_too_slow(state.call) ? Outcome::client : Outcome::truncated;
 }

@@ -27,8 +27,9 @@ struct Sample {
 /// body is sent (`read`: once more is read, it was).
 enum class Interim : std::uint8_t { none, fields, fields_of_continue, read };
 
-/// The TLS handshake of a connection that was made for a call.
-enum class Handshake : std::uint8_t { none, done, failed };
+/// The TLS handshake of a connection that was made for a call. `broken`: it was done, but the other end refuses us all
+/// the same (TLS 1.3: it looks at our certificate later).
+enum class Handshake : std::uint8_t { none, done, failed, broken };
 
 /// What becomes of an answer: it goes to the client, is held back until it is judged, or another member gives it.
 enum class Hold : std::uint8_t { none, undecided, withheld };
@@ -62,6 +63,7 @@ struct Call {
     core::Millis caught_up_at = 0;             // when all that the member had sent until then had been read
     core::Millis client_wait = 0;              // time since then that was spent on passing it to the client
     core::Millis passed_at = 0;                // when something was last passed on
+    core::Millis written_at = 0;               // HTTP: when the first part of the request had been written
     bool has_run = false;                      // a handler has been called for it
     bool is_http = false;                      // create_req tells "sent", the backend filter "bytes came"
     bool has_connection = false;               // HTTP: one of the pool is ours, new or kept; it is connected next
@@ -79,9 +81,10 @@ struct Call {
     bool has_interim = false;   // an interim response that the client has seen, or bytes of a tunnel
     bool is_answering = false;  // something was passed towards the client
     bool has_headers = false;
-    bool is_broken_off = false;  // an error bucket was passed
-    bool is_finished = false;    // verdict given, permit back
-    bool is_settled = false;     // it was given by the headers, while the response went on
+    bool is_broken_off = false;   // an error bucket was passed
+    bool is_pass_failed = false;  // before that a filter or the client took no more of it
+    bool is_finished = false;     // verdict given, permit back
+    bool is_settled = false;      // it was given by the headers, while the response went on
     bool is_break_counted = false;
     bool is_cut = false;  // some of what was held back is gone
     Hold hold = Hold::none;

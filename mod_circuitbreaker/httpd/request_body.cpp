@@ -67,9 +67,14 @@ void note(RequestBody& body, apr_bucket_brigade* bb) noexcept {
 /// Reads from the client.
 apr_status_t read(RequestBody& body, ap_filter_t* next, apr_bucket_brigade* bb, ap_input_mode_t mode,
                   apr_read_type_e block, apr_off_t bytes) noexcept {
+    if (body.waits_since == 0) body.waits_since = runtime.process.clock.now();
     body.is_reading = true;
     const apr_status_t rv = ap_get_brigade(next, bb, mode, block, bytes);
     body.is_reading = false;
+    if (rv == APR_SUCCESS && !APR_BRIGADE_EMPTY(bb)) {
+        body.pause = std::max(body.pause, runtime.process.clock.now() - body.waits_since);
+        body.waits_since = 0;
+    }
     if (rv != APR_SUCCESS && !APR_STATUS_IS_EAGAIN(rv)) body.failure = rv;
     return rv;
 }
@@ -181,6 +186,7 @@ bool fetch_body(request_rec* r, RequestBody& body, apr_off_t bytes) noexcept {
         note(body, bb);
         set_aside(body, bb, r->pool);
     }
+    body.pause = 0;  // no member has waited yet
     return body.failure == APR_SUCCESS;
 }
 

@@ -20,6 +20,8 @@ struct RequestBody {
     apr_off_t size = 0;                   // bytes read from the client
     apr_off_t limit = 0;                  // of what is kept
     core::Millis ended_at = 0;            // when it had been read to its end
+    core::Millis waits_since = 0;         // the handler waits for the client; 0: it doesn't
+    core::Millis pause = 0;               // the longest that it has waited
     const shm::Permit* probe = nullptr;   // of the call that reads it, if that is a probe
     apr_status_t failure = APR_SUCCESS;   // how reading from the client failed
     bool keeps = false;

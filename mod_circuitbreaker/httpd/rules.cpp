@@ -15,7 +15,7 @@ constexpr const char* kVerdictsAllowed = "success, failure, fatal, tolerate or i
 constexpr const char* kConditionsAllowed =
     "a status (503), a range of statuses (500-599, from 100 to 599), a class (connect, timeout, reset, stale, "
     "truncated, "
-    "protocol, local, client), \"expr=EXPRESSION\", \"json=/POINTER:VALUE\" or \"body=/REGEX/\"";
+    "protocol, local, client, upload), \"expr=EXPRESSION\", \"json=/POINTER:VALUE\" or \"body=/REGEX/\"";
 
 const char* read_regex(const Words& words, const char* word, const char* text, Condition& condition) noexcept {
     const char* const end = std::strrchr(text, '/');

@@ -126,9 +126,9 @@ void note_headers_for_rules(RequestState& state) noexcept {
     const core::Outcome answer = core::status_outcome(state.call.status);
     for_each_rule(state, [&](const VerdictRule& rule, int number) noexcept {
         // All that a call can still end as.
-        const bool may_match = core::matches(rule.codes, answer) ||
-                               core::matches(rule.codes, core::Outcome::truncated) ||
-                               core::matches(rule.codes, core::Outcome::client);
+        const bool may_match =
+            core::matches(rule.codes, answer) || core::matches(rule.codes, core::Outcome::truncated) ||
+            core::matches(rule.codes, core::Outcome::client) || core::matches(rule.codes, core::Outcome::upload);
         results[number] = may_match && is_true(state.r, rule);
         return false;
     });

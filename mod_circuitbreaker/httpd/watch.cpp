@@ -201,7 +201,10 @@ extern "C" apr_status_t on_response(ap_filter_t* f, apr_bucket_brigade* bb) noex
             finish_call(state, answer_outcome(state));
         }
     }
-    return pass_timed(state, f, bb, is_end);
+    const apr_status_t rv = pass_timed(state, f, bb, is_end);
+    // (What reads SCGI's socket returns how that ended.)
+    if (rv != APR_SUCCESS && !is_read_later && !call.is_cut && !call.is_broken_off) call.is_pass_failed = true;
+    return rv;
 }
 
 /// The request is sent: what comes back?

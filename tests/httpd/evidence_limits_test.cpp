@@ -127,6 +127,65 @@ TEST_P(TlsNames, ThatTheClientChoosesAreNoEvidence) {
     EXPECT_TRUE(wait_for_charge(httpd, member, "open Calls=4 Outcome-connect=1 Outcome-client=3 Verdict-failure=1"));
 }
 
+/// Names of the virtual host, and a member that is asked under the one of the client.
+HttpdOptions named_site(const std::string& member, const std::string& lines = "") {
+    HttpdOptions options = site(Mpm::event, touchy,
+                                "SSLProxyEngine On\nSSLProxyCheckPeerName Off\nSSLProxyCheckPeerCN Off\n"
+                                "ProxyPreserveHost On\n<VirtualHost *>\n    ServerName me\n</VirtualHost>\n" +
+                                    lines + "ProxyPass /app " + member + " timeout=5 disablereuse=on\n");
+    options.add_modules = {"socache_shmcb", "ssl", "proxy_wstunnel"};
+    return options;
+}
+
+TEST(Evidence, ARefusalUnderANameOfTheClientsIsNoneEvenAfterTheHandshake) {
+    TlsServer server;
+    server.ask_for_certificates();
+    server.start();
+    const std::string member = "https://" + server.address();
+    Httpd httpd(named_site(member));
+    httpd.start();
+    const auto ask = [&](const std::string& host) {
+        RawClient client(httpd.port());
+        EXPECT_TRUE(client.send("GET /app/ HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n"));
+        return client.read_to_end();
+    };
+    EXPECT_EQ(ask("evil.example").substr(9, 1), "5");
+    EXPECT_TRUE(wait_for_charge(httpd, member, "closed Calls=1 Outcome-client=1"));
+    EXPECT_EQ(ask("me").substr(9, 1), "5");
+    EXPECT_TRUE(wait_for_charge(httpd, member, "open Calls=2 Outcome-reset=1 Outcome-client=1 Verdict-failure=1"));
+}
+
+TEST(Evidence, AHandshakeThatFailsForATunnelIsAConnectionThatFails) {
+    TlsServer server;
+    server.start();
+    const std::string member = "wss://" + server.address();
+    Httpd httpd(named_site(member,
+                           "ProxyWebsocketFallbackToProxyHttp Off\nSSLProxyVerify require\n"
+                           "SSLProxyCACertificateFile " +
+                               server.certificate_file("unknown") + "\n"));
+    httpd.start();
+    const auto ask = [&](const std::string& host) {
+        RawClient client(httpd.port());
+        EXPECT_TRUE(client.send("GET /app/ HTTP/1.1\r\nHost: " + host +
+                                "\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"));
+        return client.read_until("\r\n");
+    };
+    EXPECT_EQ(ask("evil.example").substr(9, 1), "5");
+    EXPECT_TRUE(wait_for_charge(httpd, member, "closed Calls=1 Outcome-client=1"));
+    EXPECT_EQ(ask("me").substr(9, 1), "5");
+    EXPECT_TRUE(wait_for_charge(httpd, member, "open Calls=2 Outcome-connect=1 Outcome-client=1 Verdict-failure=1"));
+}
+
+TEST(Evidence, ASourceAddressThatHttpdHasNotIsNoEvidence) {
+    // mod_proxy logs it as an error, and goes on without.
+    Backend app("app");
+    Httpd httpd(site(Mpm::event, touchy, "ProxySourceAddress 192.0.2.1\n" + plain_worker(app)));
+    httpd.start();
+    EXPECT_EQ(get(httpd.url("/app/x")).status, 200);
+    EXPECT_TRUE(httpd.wait_for_error_line("AH00956"));
+    EXPECT_TRUE(wait_for_charge(httpd, app.member(), "closed Calls=1 Outcome-2xx=1"));
+}
+
 /// A member with which no connection comes about, and one that is well.
 class NoConnection : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Schemes, NoConnection, testing::Values("https", "h2", "http"),

@@ -59,6 +59,7 @@ TEST_P(Metrics, SayWhatHappenedWhicheverChildrenServedIt) {
     EXPECT_EQ(value("outcomes_total", {"outcome=\"4xx\""}), 1);
     EXPECT_EQ(value("outcomes_total", {"outcome=\"5xx\""}), 5);
     EXPECT_EQ(value("outcomes_total", {"outcome=\"timeout\""}), 0);
+    EXPECT_EQ(value("outcomes_total", {"outcome=\"upload\""}), 0);
     EXPECT_EQ(value("slow_calls_total"), 0);
     EXPECT_EQ(value("rejected_total", {"reason=\"open\""}), 0);
     EXPECT_EQ(page.value("rejected_total", shut, {"reason=\"open\""}), 5);

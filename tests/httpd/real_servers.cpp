@@ -140,8 +140,10 @@ TlsServer::TlsServer() : RealServer("cb-tls") {
 }
 
 Command TlsServer::command() const {
-    return {.argv = {"openssl", "s_server", "-accept", address(), "-cert", certificate_file(certificate_), "-key",
-                     certificate_file(certificate_ + ".key"), "-www"}};
+    Command command{.argv = {"openssl", "s_server", "-accept", address(), "-cert", certificate_file(certificate_),
+                             "-key", certificate_file(certificate_ + ".key"), "-www"}};
+    if (asks_) command.argv.insert(command.argv.end(), {"-tls1_3", "-Verify", "1"});
+    return command;
 }
 
 }  // namespace cb::test

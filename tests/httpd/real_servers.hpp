@@ -96,6 +96,8 @@ class TlsServer : public RealServer {
     TlsServer();
     [[nodiscard]] static bool is_installed() { return std::filesystem::exists("/usr/bin/openssl"); }
     void use(const std::string& certificate) { certificate_ = certificate; }
+    /// Takes no client without a certificate; over TLS 1.3 it says so after the handshake.
+    void ask_for_certificates() { asks_ = true; }
     [[nodiscard]] std::string certificate_file(const std::string& name) const {
         return (folder() / (name + ".pem")).string();
     }
@@ -103,6 +105,7 @@ class TlsServer : public RealServer {
   private:
     [[nodiscard]] Command command() const override;
     std::string certificate_ = "known";
+    bool asks_ = false;
 };
 
 }  // namespace cb::test

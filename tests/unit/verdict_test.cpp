@@ -12,8 +12,9 @@
 namespace cb::test {
 namespace {
 
-constexpr Outcome kClassesInOrder[] = {Outcome::connect,   Outcome::timeout,  Outcome::reset, Outcome::stale,
-                                       Outcome::truncated, Outcome::protocol, Outcome::local, Outcome::client};
+constexpr Outcome kClassesInOrder[] = {Outcome::connect, Outcome::timeout,   Outcome::reset,
+                                       Outcome::stale,   Outcome::truncated, Outcome::protocol,
+                                       Outcome::local,   Outcome::client,    Outcome::upload};
 
 /// A rule and the ranges it refers to.
 class OwnRule {
@@ -30,7 +31,8 @@ Outcome code(unsigned value) {
 }
 
 TEST(OutcomeClass, HasTheNameOfTheReferenceAndIsFoundByIt) {
-    const char* const names[] = {"connect", "timeout", "reset", "stale", "truncated", "protocol", "local", "client"};
+    const char* const names[] = {"connect",  "timeout", "reset",  "stale", "truncated",
+                                 "protocol", "local",   "client", "upload"};
     ASSERT_EQ(std::size(names), kClasses);
     for (std::size_t i = 0; i < kClasses; ++i) {
         EXPECT_EQ(class_name(kClassesInOrder[i]), names[i]);
@@ -97,7 +99,7 @@ TEST(BuiltinVerdict, OfWhatTheMemberDidIsFailure) {
 }
 
 TEST(BuiltinVerdict, NeverCountsAgainstAMemberWhatItDidNotDo) {
-    for (const Outcome outcome : {Outcome::local, Outcome::client, Outcome::stale, Outcome::none}) {
+    for (const Outcome outcome : {Outcome::local, Outcome::client, Outcome::upload, Outcome::stale, Outcome::none}) {
         EXPECT_EQ(builtin_verdict(outcome), Verdict::ignore) << class_name(outcome);
     }
 }
@@ -141,7 +143,8 @@ TEST(Rule, WithoutARangeMatchesWhateverConcernsTheMember) {
     const Rule rule{Verdict::failure, 0, nullptr};
     for (unsigned value = 100; value < 600 + kClasses; ++value) {
         const Outcome outcome = code(value);
-        const bool is_no_fault = outcome == Outcome::local || outcome == Outcome::client || outcome == Outcome::stale;
+        const bool is_no_fault = outcome == Outcome::local || outcome == Outcome::client ||
+                                 outcome == Outcome::upload || outcome == Outcome::stale;
         ASSERT_EQ(matches(rule, outcome), !is_no_fault) << value;
     }
     EXPECT_FALSE(matches(rule, Outcome::none));
