@@ -90,7 +90,7 @@ bool may_call_again(RequestState& state) noexcept {
     const Failover& failover = state.failover;
     if (failover.before == nullptr || state.call.has_interim || state.r->connection->aborted) return false;
     if (state.call.is_request_error || (state.body != nullptr && state.body->failure != APR_SUCCESS)) return false;
-    if (failover.keeps_body && !state.body->keeps) return false;  // it was longer than that
+    if (failover.keeps_body && !is_body_kept(state)) return false;  // it was longer than that
     const core::Failover& policy = wanted(state);
     const core::Millis limit = policy.timeout > 0 ? policy.timeout : member_timeout(state.r, *failover.first);
     return now() - failover.began_at < limit && is_another_allowed(state);
@@ -118,7 +118,7 @@ bool take_retry(RequestState& state) noexcept {
 }  // namespace
 
 bool is_body_kept(const RequestState& state) noexcept {
-    return state.failover.keeps_body && state.body->keeps;
+    return state.failover.keeps_body && state.body != nullptr && state.body->keeps;
 }
 
 bool has_remote(const RequestState& state) noexcept {
