@@ -71,7 +71,9 @@ extern "C" apr_status_t on_backend_write(ap_filter_t* f, apr_bucket_brigade* bb)
         call->has_written = true;
         return rv;
     }
-    if (call->handshake == Handshake::failed) return rv;
+    if (call->handshake == Handshake::failed || !call->breaker->is_enforcing()) return rv;  // Observe changes nothing
+    // What stands on a kept connection may be the member's good-bye, and no answer to a request it has not got.
+    if (!call->has_written && !call->is_new_connection) return rv;
     const unsigned was_aborted = c.aborted;
     c.aborted = 0;  // mod_ssl reads no more where it is set
     if (!is_answered(*call) && !has_answer(c)) {

@@ -67,12 +67,12 @@ int run_call(RequestState& state, proxy_worker& worker, char* url, const char* p
     return rv;
 }
 
-/// The next member gets the whole of the request's body: nothing of it has been read, or it is kept, or mod_proxy_http
-/// has read it before it connected, and has it still (its "proxy-req-input"). The others lose what they have read.
+/// The next member gets the whole of the request's body: nothing of it has been read, or it is kept, or the handler has
+/// read it before it connected, and has it still. The others lose what they have read.
 bool has_body_still(const RequestState& state, int rv) noexcept {
-    if (state.body == nullptr || state.body->size == 0) return true;
-    if (state.failover.keeps_body && state.body->keeps) return true;
-    return state.call.is_http && rv == HTTP_SERVICE_UNAVAILABLE;
+    if (state.body == nullptr || state.body->size == 0 || is_body_kept(state)) return true;
+    const bool prefetches = state.call.is_http || strcmp(state.call.worker->s->scheme, "fcgi") == 0;
+    return prefetches && rv == HTTP_SERVICE_UNAVAILABLE;
 }
 
 /// A call that never reached its member may go to another one, as in stock httpd (proxy_handler, `maxattempts`), and

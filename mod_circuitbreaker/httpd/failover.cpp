@@ -117,6 +117,10 @@ bool take_retry(RequestState& state) noexcept {
 
 }  // namespace
 
+bool is_body_kept(const RequestState& state) noexcept {
+    return state.failover.keeps_body && state.body->keeps;
+}
+
 bool has_remote(const RequestState& state) noexcept {
     const apr_array_header_t* const remotes = state.conf->proxies;
     for (int i = 0; i < remotes->nelts; ++i) {
@@ -164,8 +168,7 @@ bool withhold(RequestState& state, core::Outcome outcome, core::Verdict verdict)
     if (state.failover.before == nullptr) return false;
     // Whatever a rule makes of it: it is the client's doing.
     if (outcome == core::Outcome::client) return false;
-    if (outcome == core::Outcome::upload && !(state.failover.keeps_body && state.body->keeps && state.body->is_whole()))
-        return false;
+    if (outcome == core::Outcome::upload && !(is_body_kept(state) && state.body->is_whole())) return false;
     const bool is_failed =
         verdict == core::Verdict::failure || verdict == core::Verdict::fatal || outcome == core::Outcome::stale;
     // Whatever the method: nothing was sent.
@@ -177,8 +180,13 @@ bool go_elsewhere(RequestState& state, proxy_worker** worker, char** url) noexce
     Failover& failover = state.failover;
     shm::Slot& failed = *state.call.slot;
     const Snapshot* const after = failover.before != nullptr ? take_snapshot(state.r) : nullptr;
+    apr_table_t* const headers_in = state.r->headers_in;
     if (after != nullptr) put_back(state.r, *failover.before);
-    if (failover.keeps_body && state.body->keeps) rewind_body(state.r, *state.body);
+    if (is_body_kept(state)) {
+        rewind_body(state.r, *state.body);
+    } else if (state.body != nullptr) {
+        state.r->headers_in = headers_in;  // mod_proxy_fcgi has what it has read of the body, and noted its length here
+    }
     proxy_worker* next = nullptr;
     char* next_url = nullptr;
     if (choose_another(state, **worker, &next, &next_url) != OK) {

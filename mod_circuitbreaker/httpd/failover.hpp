@@ -18,6 +18,9 @@ void begin_try(RequestState& state) noexcept;
 /// made again elsewhere then, as it would go through the wrong one.
 [[nodiscard]] bool has_remote(const RequestState& state) noexcept;
 
+/// The request has a body, and it can be read again from its first byte.
+[[nodiscard]] bool is_body_kept(const RequestState& state) noexcept;
+
 /// A call that ends so and is judged so is one to be withheld, may be, and the budget has had one for it.
 [[nodiscard]] bool withhold(RequestState& state, core::Outcome outcome, core::Verdict verdict) noexcept;
 

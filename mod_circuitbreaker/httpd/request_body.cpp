@@ -193,10 +193,10 @@ bool fetch_body(request_rec* r, RequestBody& body, apr_off_t bytes) noexcept {
 void rewind_body(request_rec* r, RequestBody& body) noexcept {
     apr_brigade_cleanup(body.ahead);
     copy(body.kept, body.ahead);
-    // mod_proxy_http keeps what it has read and not sent: it comes from us again.
-    void* prefetched = nullptr;
-    apr_pool_userdata_get(&prefetched, "proxy-req-input", r->pool);
-    if (prefetched != nullptr) apr_brigade_cleanup(static_cast<apr_bucket_brigade*>(prefetched));
+    // mod_proxy_http and mod_proxy_fcgi keep what they have read before they connect, for a next call: it comes from us
+    // again.
+    for (const char* name : {"proxy-req-input", "proxy-fcgi-input"})
+        apr_pool_userdata_setn(nullptr, name, nullptr, r->pool);
 }
 
 apr_off_t announced_length(const request_rec* r) noexcept {

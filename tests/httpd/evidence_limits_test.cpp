@@ -209,27 +209,5 @@ TEST_P(NoConnection, CostsNoClientAnythingWhateverTheReasonIs) {
     EXPECT_EQ(answerers(3, httpd.url("/app/x")), "well well well");
 }
 
-TEST(LostBody, IsNeverSentInPart) {
-    WireBackend dead("dead", fcgi());
-    WireBackend well("well", fcgi());
-    dead.refuse();
-    HttpdOptions options =
-        site(Mpm::event, counting_policy,
-             "<Proxy balancer://app>\n    BalancerMember " + dead.member() + " loadfactor=100\n    BalancerMember " +
-                 well.member() + "\n</Proxy>\nProxyPass /app balancer://app\n");
-    options.add_modules = {"proxy_fcgi"};
-    Httpd httpd(options);
-    httpd.start();
-    EXPECT_EQ(get(httpd.url("/app/x")).backend(), "well");
-    const unsigned before = well.requests();
-    const Response response = get(httpd.url("/app/x"), {.method = "POST", .body = std::string(5'000, 'x')});
-    if (well.requests() > before) {
-        EXPECT_EQ(response.backend(), "well");
-        EXPECT_GT(well.last_request().size(), 5'000U) << "the whole body, or nothing";
-    } else {
-        EXPECT_EQ(response.status, 503);
-    }
-}
-
 }  // namespace
 }  // namespace cb::test

@@ -190,6 +190,19 @@ TEST(Evidence, AnAnswerThatComesBeforeTheWholeRequestIsTheAnswer) {
     }
 }
 
+TEST(Evidence, InObserveAnEarlyAnswerIsLostAsWithoutTheModule) {
+    HeadServer app([](Connection& connection, const std::string&) {
+        connection.send("HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\n\r\n");
+        connection.close();
+    });
+    Httpd httpd(touchy_site(app.worker(), "CircuitBreaker Observe\n"));
+    httpd.start();
+    EXPECT_EQ(status_of(answer_to(
+                  httpd, upload("/app/x", long_upload, "Connection: close\r\n") + std::string(long_upload, 'x'))),
+              "502");
+    EXPECT_TRUE(wait_for_charge(httpd, app.member(), "closed Calls=1 Outcome-upload=1"));
+}
+
 TEST(Evidence, AnAnswerOfFailureThatComesBeforeTheWholeRequestCounts) {
     HeadServer app([](Connection& connection, const std::string&) {
         connection.send("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n");

@@ -1,4 +1,6 @@
 // What a failed call must not leave behind for the next one: its environment, and the chain of filters of others.
+#include <algorithm>
+
 #include "protocols.hpp"
 
 namespace cb::test {
@@ -26,6 +28,40 @@ TEST(PutBack, TheEnvironmentOfTheFirstMemberIsNotTheSecondOnes) {
     EXPECT_EQ(good.last_request().find("secret-of-a"), std::string::npos);
     EXPECT_NE(good.last_request().find("+once"), std::string::npos);
     EXPECT_EQ(good.last_request().find("+once+once"), std::string::npos);
+}
+
+// mod_proxy_fcgi counts the bytes of a chunked body before it connects, and notes their number in the request.
+TEST(PutBack, ABodyOverFastCgiComesWholeAndOnce) {
+    WireBackend bad("bad", fcgi());
+    WireBackend good("good", fcgi());
+    const std::string members = "<Proxy balancer://app>\n    BalancerMember " + bad.member() +
+                                " loadfactor=100\n    BalancerMember " + good.member() +
+                                "\n</Proxy>\nProxyPass /app balancer://app\n";
+    const std::string body(5000, '~');
+    const RequestOptions requests[] = {{.method = "PUT", .headers = {{"Transfer-Encoding", "chunked"}}, .body = body},
+                                       {.method = "PUT", .body = body}};
+    for (const std::string policy : {"CircuitBreakerFailover All budget=100\n", "CircuitBreakerFailover Off\n",
+                                     "CircuitBreakerFailover All budget=100\nCircuitBreakerBodyLimit 100\n"}) {
+        SCOPED_TRACE(policy);
+        Httpd httpd(wire_site(counting_policy + policy, members));
+        httpd.start();
+        const auto expect_whole = [&](const char* what) {
+            for (const RequestOptions& request : requests) {
+                SCOPED_TRACE(what);
+                const unsigned before = good.requests();
+                EXPECT_EQ(get(httpd.url("/app/x"), request).backend(), "good");
+                EXPECT_EQ(good.requests(), before + 1);
+                const std::string seen = good.last_request();
+                EXPECT_EQ(std::ranges::count(seen, '~'), 5000);
+                EXPECT_NE(seen.find("CONTENT_LENGTH5000"), std::string::npos);
+            }
+        };
+        bad.refuse();
+        expect_whole("not connected");
+        bad.accept_again();
+        bad.answer(WireReply::status(503));
+        if (policy == "CircuitBreakerFailover All budget=100\n") expect_whole("it fails");
+    }
 }
 
 /// Chains of httpd's own filters, each with the lines that set it up.
