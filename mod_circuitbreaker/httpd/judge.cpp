@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "client_doing.hpp"
 #include "heard.hpp"
 #include "runtime.hpp"
 
@@ -59,59 +60,6 @@ bool is_timed_out(const Call& call, const request_rec* r, int rv) noexcept {
     return has_note(r, "proxy_timedout") || rv == HTTP_GATEWAY_TIME_OUT || APR_STATUS_IS_TIMEUP(call.read_status);
 }
 
-/// httpd has found something wrong with the request, or the client has not sent all of it.
-bool is_request_bad(const RequestState& state) noexcept {
-    return state.call.is_request_error || (state.body != nullptr && state.body->failure != APR_SUCCESS);
-}
-
-/// The request's body is still on its way to the member, or the rest of it could not be sent.
-bool is_uploading(const RequestState& state) noexcept {
-    if (state.body == nullptr) return false;
-    const Call& call = state.call;
-    if (!call.is_http) return !state.body->has_end || call.is_write_failed;
-    return !call.is_sent || call.waits_for_100 || call.is_write_failed;
-}
-
-/// The client kept the member waiting for the rest of the body, and for longer than it then stayed: it may have left
-/// before that came. (What is written to a connection that its other end has closed is lost without an error.)
-bool was_kept_waiting(const RequestState& state) noexcept {
-    constexpr core::Millis kShortest = 1000;  // of a server's patience
-    const RequestBody* const body = state.body;
-    if (body == nullptr || !body->has_end || body->pause < kShortest) return false;
-    if (state.call.is_http && body->ended_at <= state.call.written_at) return false;  // mod_proxy had all before
-    return runtime.process.clock.now() - body->ended_at < body->pause;
-}
-
-/// Of the request line and the fields, about.
-std::size_t length_of_head(const request_rec* r) noexcept {
-    constexpr std::size_t kEach = 12;  // as nghttp2_hd_deflate_bound() counts
-    std::size_t length = std::strlen(r->unparsed_uri);
-    const apr_array_header_t* const fields = apr_table_elts(r->headers_in);
-    for (int i = 0; i < fields->nelts; ++i) {
-        const auto& field = APR_ARRAY_IDX(fields, i, apr_table_entry_t);
-        length += std::strlen(field.key) + std::strlen(field.val) + kEach;
-    }
-    return length;
-}
-
-/// ProxyPreserveHost: the name of the TLS handshake (SNI), and the one that the member's certificate must have, is the
-/// client's Host (ap_proxy_determine_connection). A handshake under a name that the administrator has not written says
-/// nothing of the member. (A wildcard of ServerAlias is no name.)
-bool is_tls_name_of_client(const RequestState& state) noexcept {
-    const request_rec* const r = state.r;
-    if (proxy_dir_config(r).preserve_host == 0) return false;
-    const char* const name = r->hostname;
-    if (name == nullptr) return true;
-    const server_rec& server = *r->server;
-    if (ap_cstr_casecmp(name, state.call.worker->s->hostname_ex) == 0) return false;
-    if (server.server_hostname != nullptr && ap_cstr_casecmp(name, server.server_hostname) == 0) return false;
-    for (int i = 0; server.names != nullptr && i < server.names->nelts; ++i) {
-        const char* const alias = APR_ARRAY_IDX(server.names, i, const char*);
-        if (alias != nullptr && ap_cstr_casecmp(name, alias) == 0) return false;
-    }
-    return true;
-}
-
 Outcome handshake_outcome(const RequestState& state) noexcept {
     return is_tls_name_of_client(state) ? Outcome::client : Outcome::connect;
 }
@@ -119,14 +67,6 @@ Outcome handshake_outcome(const RequestState& state) noexcept {
 /// The same after the handshake, when the request had been sent already.
 bool is_name_refused(const RequestState& state) noexcept {
     return state.call.handshake == Handshake::broken && is_tls_name_of_client(state);
-}
-
-/// The member breaks off an answer that it can't write any more, since the client takes it too slowly: most of the time
-/// since the member's last byte went by while we waited for the client.
-bool is_client_too_slow(const Call& call) noexcept {
-    constexpr core::Millis kShortest = 100;  // ordinary flow control is shorter
-    const core::Millis now = runtime.process.clock.now();
-    return call.client_wait >= kShortest && now > call.caught_up_at && call.client_wait * 2 > now - call.caught_up_at;
 }
 
 Outcome after_headers(const RequestState& state) noexcept {
