@@ -16,6 +16,7 @@ namespace {
 shm::Refusal take_permit(RequestState& state, proxy_worker& worker) noexcept {
     state.call.breaker = nullptr;  // of the call before, if there was one
     unmark_request(state);
+    if (state.body != nullptr) state.body->deadline = 0;
     Breaker* const breaker = runtime.registry->find(worker);
     if (breaker == nullptr) return shm::Refusal::none;
     shm::Slot& slot = *breaker->slot.load(std::memory_order_acquire);
@@ -29,7 +30,9 @@ shm::Refusal take_permit(RequestState& state, proxy_worker& worker) noexcept {
     }
     begin_call(state, *breaker, slot, worker, admission.permit);
     const bool is_probe = admission.permit.kind == shm::PermitKind::probe;
-    if (state.body != nullptr) state.body->deadline = is_probe ? admission.permit.taken_at + span : 0;
+    if (state.body != nullptr && is_probe && breaker->is_enforcing()) {
+        state.body->deadline = admission.permit.taken_at + span;
+    }
     mark_request(state, *breaker, slot, is_probe);
     return shm::Refusal::none;
 }
