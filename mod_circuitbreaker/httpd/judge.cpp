@@ -58,6 +58,37 @@ bool is_timed_out(const Call& call, const request_rec* r, int rv) noexcept {
     return has_note(r, "proxy_timedout") || rv == HTTP_GATEWAY_TIME_OUT || APR_STATUS_IS_TIMEUP(call.read_status);
 }
 
+bool speaks_http2(const Call& call) noexcept {
+    return !call.is_http && call.worker->s->scheme[0] == 'h';
+}
+
+/// nghttp2 sends no longer header block (NGHTTP2_MAX_HEADERSLEN, as nghttp2_hd_deflate_bound() counts it), and
+/// mod_proxy_http2 then ends as if the member had refused the request.
+bool is_too_long_for_http2(const request_rec* r) noexcept {
+    constexpr std::size_t kMost = 65536 - 2048;  // mod_proxy adds some fields
+    constexpr std::size_t kEach = 12;
+    std::size_t length = std::strlen(r->unparsed_uri);
+    const apr_array_header_t* const fields = apr_table_elts(r->headers_in);
+    for (int i = 0; i < fields->nelts; ++i) {
+        const auto& field = APR_ARRAY_IDX(fields, i, apr_table_entry_t);
+        length += std::strlen(field.key) + std::strlen(field.val) + kEach;
+    }
+    return length > kMost;
+}
+
+/// ProxyPreserveHost: an HTTP/1.0 client may send an empty Host, and no HTTP/2 server takes that for a name.
+bool has_no_name(const request_rec* r) noexcept {
+    const char* const host = apr_table_get(r->headers_in, "Host");
+    return proxy_dir_config(r).preserve_host != 0 && host != nullptr && *host == '\0';
+}
+
+/// What the client can make of an HTTP/2 request that its member resets, though it is well. mod_proxy_http2 passes
+/// trailers on; mod_http2 resets a stream whose trailers come when it has answered.
+bool may_be_reset_by_http2(const RequestState& state) noexcept {
+    const request_rec* const r = state.r;
+    return speaks_http2(state.call) && (apr_is_empty_table(r->trailers_in) == 0 || has_no_name(r));
+}
+
 /// httpd has found something wrong with the request, or the client has not sent all of it.
 bool is_request_bad(const RequestState& state) noexcept {
     return state.call.is_request_error || (state.body != nullptr && state.body->failure != APR_SUCCESS);
@@ -154,21 +185,6 @@ bool is_upload_broken(const RequestState& state) noexcept {
     return !state.call.is_write_failed || state.body->size > 0;
 }
 
-/// nghttp2 sends no longer header block (NGHTTP2_MAX_HEADERSLEN, as nghttp2_hd_deflate_bound() counts it), and
-/// mod_proxy_http2 then ends as if the member had refused the request.
-bool is_too_long_for_http2(const RequestState& state) noexcept {
-    if (state.call.worker->s->scheme[0] != 'h') return false;
-    constexpr std::size_t kMost = 65536 - 2048;  // mod_proxy adds some fields
-    constexpr std::size_t kEach = 12;
-    std::size_t length = std::strlen(state.r->unparsed_uri);
-    const apr_array_header_t* const fields = apr_table_elts(state.r->headers_in);
-    for (int i = 0; i < fields->nelts; ++i) {
-        const auto& field = APR_ARRAY_IDX(fields, i, apr_table_entry_t);
-        length += std::strlen(field.key) + std::strlen(field.val) + kEach;
-    }
-    return length > kMost;
-}
-
 /// mod_proxy_fcgi takes an END_REQUEST before the end of the headers for a whole answer: 200, and nothing in it. (With
 /// ProxyErrorOverride it sends an error page itself.)
 bool has_said_nothing(const RequestState& state) noexcept {
@@ -188,7 +204,7 @@ Outcome other_outcome(const RequestState& state, int rv) noexcept {
     }
     if (r->connection->aborted || is_request_bad(state)) return Outcome::client;
     if (call.handshake == Handshake::failed) return handshake_outcome(state);
-    if (is_too_long_for_http2(state)) return Outcome::client;
+    if (speaks_http2(call) && is_too_long_for_http2(r)) return Outcome::client;
     if (rv >= 500 || rv == AP_FILTER_ERROR) {
         if (is_local(call, rv)) return Outcome::local;
         if (call.told == Outcome::connect || !core::concerns_member(call.told)) {
@@ -203,7 +219,7 @@ Outcome other_outcome(const RequestState& state, int rv) noexcept {
         // mod_proxy_http2 says nothing of what broke; the others do.
         if (call.worker->s->scheme[0] != 'h' && hears_errors(r)) return Outcome::local;
         if (runtime.process.clock.now() - sent_at(state) >= member_timeout(r, *call.worker)) return Outcome::timeout;
-        return Outcome::reset;  // it may have been sent
+        return may_be_reset_by_http2(state) ? Outcome::client : Outcome::reset;  // it may have been sent
     }
     if (rv == DECLINED) return Outcome::none;
     if (rv != OK && rv != DONE) return core::status_outcome(rv);
@@ -262,7 +278,9 @@ Outcome answer_outcome(const RequestState& state) noexcept {
 }
 
 Outcome broken_off_outcome(const RequestState& state) noexcept {
-    if (is_request_bad(state)) return Outcome::client;
+    // mod_proxy_http2 stops the stream of an answer that an error page takes the place of.
+    if (has_note(state.r, "proxy-error-override")) return answer_outcome(state);
+    if (is_request_bad(state) || may_be_reset_by_http2(state)) return Outcome::client;
     if (is_uploading(state)) return Outcome::upload;
     return is_client_too_slow(state.call) ? Outcome::client : Outcome::truncated;
 }
@@ -291,7 +309,12 @@ core::Millis latency_of(const RequestState& state, core::Millis now) noexcept {
     return to > from ? to - from : 0;
 }
 
-bool is_timed(Outcome outcome) noexcept {
+bool has_all(const RequestState& state) noexcept {
+    return state.call.is_sent || state.body == nullptr || state.body->has_end;
+}
+
+bool is_timed(const RequestState& state, Outcome outcome) noexcept {
+    if (state.call.has_headers && !has_all(state)) return false;
     return core::is_status(outcome) || outcome == Outcome::timeout || outcome == Outcome::truncated ||
            outcome == Outcome::reset || outcome == Outcome::protocol;
 }
