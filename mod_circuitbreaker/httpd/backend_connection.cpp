@@ -49,6 +49,14 @@ bool is_answered(const Call& call) noexcept {
     return call.waits_for_100 && call.line_status >= HTTP_OK;
 }
 
+/// The head with more of the body than mod_proxy_http reads before it connects: that of a spooled request, which is
+/// written at once. When such a write fails, some of it was written before.
+bool is_spooled(apr_bucket_brigade* bb) noexcept {
+    constexpr apr_off_t kFirstPart = 16384 + 65536;
+    apr_off_t length = 0;
+    return apr_brigade_length(bb, 0, &length) == APR_SUCCESS && length > kFirstPart;
+}
+
 /// A member may answer before it has read all of the request, and close. mod_proxy_http would see the failing write
 /// alone, and never read the answer. So the rest of the request is dropped here, and mod_proxy_http goes on.
 extern "C" apr_status_t on_backend_write(ap_filter_t* f, apr_bucket_brigade* bb) noexcept {
@@ -64,6 +72,7 @@ extern "C" apr_status_t on_backend_write(ap_filter_t* f, apr_bucket_brigade* bb)
         return APR_SUCCESS;
     }
     conn_rec& c = *f->c;
+    const bool is_in_parts = call->has_written || is_spooled(bb);
     const apr_status_t rv = ap_pass_brigade(f->next, bb);
     if (call->handshake == Handshake::none) note_handshake(*call, c);
     if (rv == APR_SUCCESS && c.aborted == 0) {
@@ -72,8 +81,11 @@ extern "C" apr_status_t on_backend_write(ap_filter_t* f, apr_bucket_brigade* bb)
         return rv;
     }
     if (call->handshake == Handshake::failed || !call->breaker->is_enforcing()) return rv;  // Observe changes nothing
-    // What stands on a kept connection may be the member's good-bye, and no answer to a request it has not got.
-    if (!call->has_written && !call->is_new_connection) return rv;
+    // What waits on a kept connection need not be the answer to this request: a 408 of a server that is about to close.
+    if (!call->has_written) {
+        if (!call->is_new_connection) return rv;
+        call->has_written = is_in_parts;
+    }
     const unsigned was_aborted = c.aborted;
     c.aborted = 0;  // mod_ssl reads no more where it is set
     if (!is_answered(*call) && !has_answer(c)) {
@@ -91,7 +103,10 @@ extern "C" apr_status_t on_backend_write(ap_filter_t* f, apr_bucket_brigade* bb)
 RunningCall::RunningCall(Call& call) noexcept : outer_(std::exchange(running_call, &call)) {}
 
 RunningCall::~RunningCall() {
-    Call& call = *std::exchange(running_call, outer_);
+    leave_connection(*std::exchange(running_call, outer_));
+}
+
+void leave_connection(Call& call) noexcept {
     if (call.new_connection == nullptr) return;
     note_handshake(call, *call.new_connection);
     apr_pool_cleanup_kill(call.new_connection->pool, &call, on_connection_end);

@@ -24,6 +24,11 @@ class RunningCall {
     Call* const outer_;
 };
 
+/// The request has been written, and the member answers: nothing of the new connection is looked at any more. The
+/// handler may give it back to the pool long before it returns, to a client that reads slowly, and other threads use it
+/// then.
+void leave_connection(Call& call) noexcept;
+
 /// A new connection: also one to a backend.
 extern "C" int cb_on_pre_connection(conn_rec* c, void* socket) noexcept;
 

@@ -53,6 +53,14 @@ bool is_tls_name_of_client(const RequestState& state) noexcept {
     return true;
 }
 
+bool may_be_reset_by_http2(const RequestState& state) noexcept {
+    const request_rec* const r = state.r;
+    if (state.call.is_http || state.call.worker->s->scheme[0] != 'h') return false;
+    const char* const host = apr_table_get(r->headers_in, "Host");
+    const bool has_no_name = proxy_dir_config(r).preserve_host != 0 && host != nullptr && *host == '\0';
+    return has_no_name || apr_is_empty_table(r->trailers_in) == 0;
+}
+
 bool is_client_too_slow(const Call& call) noexcept {
     constexpr core::Millis kShortest = 100;  // ordinary flow control is shorter
     const core::Millis now = runtime.process.clock.now();

@@ -29,6 +29,11 @@ namespace cb::httpd {
 /// nothing of the member. (A wildcard of ServerAlias is no name.)
 [[nodiscard]] bool is_tls_name_of_client(const RequestState& state) noexcept;
 
+/// What the client can make of an HTTP/2 request that its member resets, though it is well. mod_proxy_http2 passes
+/// trailers on; mod_http2 resets a stream whose trailers come when it has answered. And no HTTP/2 server takes an empty
+/// Host for a name, which an HTTP/1.0 client may send and ProxyPreserveHost passes on.
+[[nodiscard]] bool may_be_reset_by_http2(const RequestState& state) noexcept;
+
 /// The member breaks off an answer that it can't write any more, since the client takes it too slowly: most of the time
 /// since the member's last byte went by while we waited for the client.
 [[nodiscard]] bool is_client_too_slow(const Call& call) noexcept;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "client_doing.hpp"
 #include "mask.hpp"
 #include "probe_marks.hpp"
 #include "ramp.hpp"
@@ -89,7 +90,7 @@ bool is_bound(const RequestState& state) noexcept {
 bool may_call_again(RequestState& state) noexcept {
     const Failover& failover = state.failover;
     if (failover.before == nullptr || state.call.has_interim || state.r->connection->aborted) return false;
-    if (state.call.is_request_error || (state.body != nullptr && state.body->failure != APR_SUCCESS)) return false;
+    if (is_request_bad(state)) return false;
     if (failover.keeps_body && !is_body_kept(state)) return false;  // it was longer than that
     const core::Failover& policy = wanted(state);
     const core::Millis limit = policy.timeout > 0 ? policy.timeout : member_timeout(state.r, *failover.first);
@@ -183,7 +184,7 @@ bool go_elsewhere(RequestState& state, proxy_worker** worker, char** url) noexce
     apr_table_t* const headers_in = state.r->headers_in;
     if (after != nullptr) put_back(state.r, *failover.before);
     if (is_body_kept(state)) {
-        rewind_body(state.r, *state.body);
+        rewind_body(state.r, *state.body, headers_in);
     } else if (state.body != nullptr) {
         state.r->headers_in = headers_in;  // mod_proxy_fcgi has what it has read of the body, and noted its length here
     }

@@ -176,7 +176,8 @@ Outcome other_outcome(const RequestState& state, int rv) noexcept {
         // mod_proxy_http2 says nothing of what broke; the others do.
         if (call.worker->s->scheme[0] != 'h' && hears_errors(r)) return Outcome::local;
         if (runtime.process.clock.now() - sent_at(state) >= member_timeout(r, *call.worker)) return Outcome::timeout;
-        return was_kept_waiting(state) ? Outcome::upload : Outcome::reset;  // it may have been sent
+        if (was_kept_waiting(state)) return Outcome::upload;
+        return may_be_reset_by_http2(state) ? Outcome::client : Outcome::reset;  // it may have been sent
     }
     if (rv == DECLINED) return Outcome::none;
     if (rv != OK && rv != DONE) return core::status_outcome(rv);
@@ -235,7 +236,9 @@ Outcome answer_outcome(const RequestState& state) noexcept {
 }
 
 Outcome broken_off_outcome(const RequestState& state) noexcept {
-    if (is_request_bad(state)) return Outcome::client;
+    // mod_proxy_http2 stops the stream of an answer that an error page takes the place of.
+    if (has_note(state.r, "proxy-error-override")) return answer_outcome(state);
+    if (is_request_bad(state) || may_be_reset_by_http2(state)) return Outcome::client;
     // What a filter of httpd's makes of the answer is not the member's affair.
     if (state.call.is_pass_failed) return state.r->connection->aborted ? Outcome::client : answer_outcome(state);
     if (is_uploading(state)) return Outcome::upload;
@@ -266,7 +269,12 @@ core::Millis latency_of(const RequestState& state, core::Millis now) noexcept {
     return to > from ? to - from : 0;
 }
 
-bool is_timed(Outcome outcome) noexcept {
+bool has_all(const RequestState& state) noexcept {
+    return state.call.is_sent || state.body == nullptr || state.body->has_end;
+}
+
+bool is_timed(const RequestState& state, Outcome outcome) noexcept {
+    if (state.call.has_headers && !has_all(state)) return false;
     return core::is_status(outcome) || outcome == Outcome::timeout || outcome == Outcome::truncated ||
            outcome == Outcome::reset || outcome == Outcome::protocol;
 }

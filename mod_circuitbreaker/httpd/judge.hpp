@@ -31,8 +31,12 @@ int note_bytes(Call& call, apr_bucket_brigade* bb, core::Millis now) noexcept;
 /// Time from sent_at() to the first byte of the response, or to now if none came.
 [[nodiscard]] core::Millis latency_of(const RequestState& state, core::Millis now) noexcept;
 
-/// Is a call with this outcome a measurement of the member's speed?
-[[nodiscard]] bool is_timed(core::Outcome outcome) noexcept;
+/// Is a call with this outcome a measurement of the member's speed? Not while the client's upload goes on: a member
+/// that answers meanwhile may have waited for the client before.
+[[nodiscard]] bool is_timed(const RequestState& state, core::Outcome outcome) noexcept;
+
+/// The member has the whole request, as far as that is known.
+[[nodiscard]] bool has_all(const RequestState& state) noexcept;
 
 /// The notes of mod_proxy that outcome_of() reads; cleared before each call.
 void clear_notes(request_rec* r) noexcept;

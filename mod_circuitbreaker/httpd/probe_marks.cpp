@@ -8,19 +8,27 @@ namespace {
 constexpr const char* kProbe = "CIRCUIT_BREAKER_PROBE";
 
 /// What the client's `Connection` names, mod_proxy takes out of the request: not our mark.
-void keep_from_connection(request_rec* r, const char* name) noexcept {
-    const char* list = apr_table_get(r->headers_in, "Connection");
-    if (list == nullptr || ap_find_list_item(r->pool, list, name) == 0) return;
+void keep_from_connection(apr_pool_t* p, apr_table_t* fields, const char* name) noexcept {
+    const char* list = apr_table_get(fields, "Connection");
+    if (list == nullptr || ap_find_list_item(p, list, name) == 0) return;
     const char* others = nullptr;
-    while (const char* const item = ap_get_list_item(r->pool, &list)) {
+    while (const char* const item = ap_get_list_item(p, &list)) {
         if (ap_cstr_casecmp(item, name) == 0) continue;
-        others = others != nullptr ? apr_pstrcat(r->pool, others, ", ", item, nullptr) : item;
+        others = others != nullptr ? apr_pstrcat(p, others, ", ", item, nullptr) : item;
     }
     if (others != nullptr) {
-        apr_table_setn(r->headers_in, "Connection", others);
+        apr_table_setn(fields, "Connection", others);
     } else {
-        apr_table_unset(r->headers_in, "Connection");
+        apr_table_unset(fields, "Connection");
     }
+}
+
+/// The request's fields, also as they will be once the handler has begun to read a body that was read ahead
+/// (mod_proxy_fcgi sends them then).
+template <class Visit>
+void for_each_table(const RequestState& state, Visit visit) noexcept {
+    visit(state.r->headers_in);
+    if (state.body != nullptr && state.body->fields_after != nullptr) visit(state.body->fields_after);
 }
 
 }  // namespace
@@ -38,7 +46,9 @@ bool may_probe(const RequestState& state, const Breaker& breaker, const shm::Slo
 }
 
 void unmark_header(RequestState& state) noexcept {
-    if (state.probe_header != nullptr) apr_table_unset(state.r->headers_in, state.probe_header);
+    if (state.probe_header != nullptr) {
+        for_each_table(state, [&](apr_table_t* fields) noexcept { apr_table_unset(fields, state.probe_header); });
+    }
     state.probe_header = nullptr;
 }
 
@@ -56,14 +66,18 @@ void mark_request(RequestState& state, const Breaker& breaker, const shm::Slot& 
     apr_table_setn(r->subprocess_env, "CIRCUIT_BREAKER_STATE", core::name(breaker_state).data());
     apr_table_setn(r->subprocess_env, "CIRCUIT_BREAKER_MEMBER", breaker.name);
     const bool has_header = breaker.probe_header != nullptr && breaker.is_enforcing();
-    if (has_header) apr_table_unset(r->headers_in, breaker.probe_header);
+    if (has_header) {
+        for_each_table(state, [&](apr_table_t* fields) noexcept { apr_table_unset(fields, breaker.probe_header); });
+    }
     if (!is_probe) return;
     state.is_marked = true;
     apr_table_setn(r->subprocess_env, kProbe, "1");
     apr_table_setn(r->notes, kProbe, "1");
     if (!has_header) return;
-    keep_from_connection(r, breaker.probe_header);
-    apr_table_setn(r->headers_in, breaker.probe_header, "1");
+    for_each_table(state, [&](apr_table_t* fields) noexcept {
+        keep_from_connection(r->pool, fields, breaker.probe_header);
+        apr_table_setn(fields, breaker.probe_header, "1");
+    });
     state.probe_header = breaker.probe_header;
 }
 

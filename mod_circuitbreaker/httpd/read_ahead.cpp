@@ -1,7 +1,5 @@
 #include "read_ahead.hpp"
 
-#include <algorithm>
-
 #include "runtime.hpp"
 
 namespace cb::httpd {
@@ -39,12 +37,12 @@ bool may_carry_probe(const RequestState& state, const Breaker& breaker, const sh
 
 int read_ahead(const RequestState& state, const Breaker& breaker, const shm::Slot& slot) noexcept {
     if (state.body == nullptr || !breaker.is_enforcing() || !may_be_read(state.r)) return OK;
-    apr_off_t bytes = breaker.policy.max_concurrent > 0 ? kFirstPart : 0;
-    if (is_probed_now(slot) && !is_too_long(state, breaker)) {
-        bytes = std::max(bytes, static_cast<apr_off_t>(breaker.policy.probe_body));
+    RequestBody& body = *state.body;
+    bool is_here = breaker.policy.max_concurrent == 0 || fetch_body(state.r, body, kFirstPart);
+    if (is_here && !body.is_whole() && is_probed_now(slot) && !is_too_long(state, breaker)) {
+        is_here = fetch_body(state.r, body, static_cast<apr_off_t>(breaker.policy.probe_body));
     }
-    if (bytes == 0 || fetch_body(state.r, *state.body, bytes)) return OK;
-    return ap_map_http_request_error(state.body->failure, HTTP_BAD_REQUEST);  // as ap_proxy_read_input does
+    return is_here ? OK : ap_map_http_request_error(body.failure, HTTP_BAD_REQUEST);  // as ap_proxy_read_input does
 }
 
 }  // namespace cb::httpd

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "runtime.hpp"
 
@@ -37,6 +38,11 @@ void copy(apr_bucket_brigade* from, apr_bucket_brigade* to) noexcept {
     }
 }
 
+void give_end(RequestBody& body, apr_bucket_brigade* bb) noexcept {
+    body.is_end_ahead = false;
+    APR_BRIGADE_INSERT_TAIL(bb, apr_bucket_eos_create(bb->bucket_alloc));
+}
+
 /// Moves at most `bytes` (one line, if `is_line`) of what was read ahead.
 apr_status_t take_ahead(RequestBody& body, apr_bucket_brigade* bb, bool is_line, apr_off_t bytes) noexcept {
     if (is_line) return apr_brigade_split_line(bb, body.ahead, APR_BLOCK_READ, bytes);
@@ -53,6 +59,7 @@ apr_status_t take_ahead(RequestBody& body, apr_bucket_brigade* bb, bool is_line,
 
 /// Notes what has come of the body.
 void note(RequestBody& body, apr_bucket_brigade* bb) noexcept {
+    const apr_off_t before = body.size;
     for (apr_bucket* b = APR_BRIGADE_FIRST(bb); b != APR_BRIGADE_SENTINEL(bb); b = APR_BUCKET_NEXT(b)) {
         if (APR_BUCKET_IS_EOS(b) && !body.has_end) {
             body.has_end = true;
@@ -60,6 +67,7 @@ void note(RequestBody& body, apr_bucket_brigade* bb) noexcept {
         }
         if (b->length != static_cast<apr_size_t>(-1)) body.size += static_cast<apr_off_t>(b->length);
     }
+    body.is_end_alone = body.has_end && body.size == before;
     if (body.keeps && body.size > body.limit) stop_keeping(body);
     if (body.keeps) keep(body, bb);
 }
@@ -79,19 +87,18 @@ apr_status_t read(RequestBody& body, ap_filter_t* next, apr_bucket_brigade* bb, 
     return rv;
 }
 
-/// What was read ahead, for the handler; the end of it is told by `has_end`.
-void set_aside(RequestBody& body, apr_bucket_brigade* bb, apr_pool_t* p) noexcept {
-    while (!APR_BRIGADE_EMPTY(bb)) {
-        apr_bucket* const b = APR_BRIGADE_FIRST(bb);
-        if (APR_BUCKET_IS_METADATA(b)) {
-            apr_bucket_delete(b);
-            continue;
-        }
-        const apr_status_t rv = apr_bucket_setaside(b, p);
-        if (rv != APR_SUCCESS && !APR_STATUS_IS_ENOTIMPL(rv)) body.failure = rv;
-        APR_BUCKET_REMOVE(b);
-        APR_BRIGADE_INSERT_TAIL(body.ahead, b);
+/// What was read ahead, for the handler; the end of it is told by `is_end_ahead`. Copied: a bucket that holds one byte
+/// may keep 8000 in memory, as it comes from the socket.
+void set_aside(RequestBody& body, apr_bucket_brigade* bb) noexcept {
+    for (apr_bucket* b = APR_BRIGADE_FIRST(bb); b != APR_BRIGADE_SENTINEL(bb); b = APR_BUCKET_NEXT(b)) {
+        if (APR_BUCKET_IS_METADATA(b)) continue;
+        const char* data = nullptr;
+        apr_size_t length = 0;
+        apr_status_t rv = apr_bucket_read(b, &data, &length, APR_BLOCK_READ);
+        if (rv == APR_SUCCESS) rv = apr_brigade_write(body.ahead, nullptr, nullptr, data, length);
+        if (rv != APR_SUCCESS) body.failure = rv;
     }
+    apr_brigade_cleanup(bb);
 }
 
 /// The probe has no time left: the member is rid of it.
@@ -106,10 +113,15 @@ extern "C" apr_status_t on_body(ap_filter_t* f, apr_bucket_brigade* bb, ap_input
     // body.
     if (body.is_reading) return ap_get_brigade(f->next, bb, mode, block, bytes);
     const bool takes = mode == AP_MODE_READBYTES || mode == AP_MODE_GETLINE;
-    if (takes && !APR_BRIGADE_EMPTY(body.ahead)) {
+    if (takes && (!APR_BRIGADE_EMPTY(body.ahead) || body.is_end_ahead)) {
+        if (body.fields_after != nullptr) f->r->headers_in = std::exchange(body.fields_after, nullptr);
+        if (APR_BRIGADE_EMPTY(body.ahead)) {
+            give_end(body, bb);
+            return APR_SUCCESS;
+        }
         const apr_status_t rv = take_ahead(body, bb, mode == AP_MODE_GETLINE, bytes);
-        if (rv == APR_SUCCESS && body.has_end && APR_BRIGADE_EMPTY(body.ahead)) {
-            APR_BRIGADE_INSERT_TAIL(bb, apr_bucket_eos_create(bb->bucket_alloc));
+        if (rv == APR_SUCCESS && body.is_end_ahead && !body.is_end_alone && APR_BRIGADE_EMPTY(body.ahead)) {
+            give_end(body, bb);
         }
         return rv;
     }
@@ -127,6 +139,14 @@ extern "C" apr_status_t on_body(ap_filter_t* f, apr_bucket_brigade* bb, ap_input
         stop_keeping(body);  // a read that leaves its bytes, or takes them in a way of its own
     }
     return rv;
+}
+
+void note_fields(const request_rec* r, RequestBody& body) noexcept {
+    if (body.fields == nullptr) body.fields = apr_table_copy(r->pool, r->headers_in);
+}
+
+void put_fields_back(request_rec* r, const RequestBody& body) noexcept {
+    r->headers_in = apr_table_copy(r->pool, body.fields);
 }
 
 /// Nearest to the handler, and first of the protocol filters: mod_proxy_http takes a filter for content before them for
@@ -172,27 +192,37 @@ bool keep_body(const request_rec* r, RequestBody& body, apr_off_t limit) noexcep
     if (body.failure != APR_SUCCESS || body.size > limit || announced_length(r) > limit) return false;
     body.keeps = true;
     body.limit = limit;
+    note_fields(r, body);
     return true;
 }
 
 bool fetch_body(request_rec* r, RequestBody& body, apr_off_t bytes) noexcept {
+    if (body.has_end || body.size >= bytes || body.failure != APR_SUCCESS) return body.failure == APR_SUCCESS;
     if (body.size == 0 && !body.keeps) body.keeps = true;
     body.limit = std::max(body.limit, bytes);
+    note_fields(r, body);
+    if (body.fields_after != nullptr) r->headers_in = body.fields_after;
     apr_bucket_brigade* const bb = apr_brigade_create(r->pool, r->connection->bucket_alloc);
     while (!body.has_end && body.size < bytes && body.failure == APR_SUCCESS) {
         const auto most = std::min<apr_off_t>(bytes - body.size, HUGE_STRING_LEN);
         if (read(body, body.filter->next, bb, AP_MODE_READBYTES, APR_BLOCK_READ, most) != APR_SUCCESS) break;
         if (APR_BRIGADE_EMPTY(bb)) body.failure = APR_EOF;
         note(body, bb);
-        set_aside(body, bb, r->pool);
+        set_aside(body, bb);
     }
     body.pause = 0;  // no member has waited yet
+    body.is_end_ahead = body.has_end;
+    body.fields_after = r->headers_in;
+    put_fields_back(r, body);
     return body.failure == APR_SUCCESS;
 }
 
-void rewind_body(request_rec* r, RequestBody& body) noexcept {
+void rewind_body(request_rec* r, RequestBody& body, apr_table_t* fields_after) noexcept {
     apr_brigade_cleanup(body.ahead);
     copy(body.kept, body.ahead);
+    body.is_end_ahead = body.has_end;
+    if (body.fields_after == nullptr) body.fields_after = fields_after;
+    put_fields_back(r, body);
     // mod_proxy_http and mod_proxy_fcgi keep what they have read before they connect, for a next call: it comes from us
     // again.
     for (const char* name : {"proxy-req-input", "proxy-fcgi-input"})

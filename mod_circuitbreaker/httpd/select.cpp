@@ -16,6 +16,7 @@ namespace {
 shm::Refusal take_permit(RequestState& state, proxy_worker& worker) noexcept {
     state.call.breaker = nullptr;  // of the call before, if there was one
     unmark_request(state);
+    if (state.body != nullptr) state.body->probe = nullptr;
     Breaker* const breaker = runtime.registry->find(worker);
     if (breaker == nullptr) return shm::Refusal::none;
     shm::Slot& slot = *breaker->slot.load(std::memory_order_acquire);
@@ -29,7 +30,8 @@ shm::Refusal take_permit(RequestState& state, proxy_worker& worker) noexcept {
     }
     begin_call(state, *breaker, slot, worker, admission.permit);
     const bool is_probe = admission.permit.kind == shm::PermitKind::probe;
-    if (state.body != nullptr) state.body->probe = is_probe ? &state.call.permit : nullptr;
+    // In Observe nothing changes for a client.
+    if (state.body != nullptr && is_probe && breaker->is_enforcing()) state.body->probe = &state.call.permit;
     mark_request(state, *breaker, slot, is_probe);
     return shm::Refusal::none;
 }

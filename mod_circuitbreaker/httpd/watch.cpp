@@ -66,6 +66,7 @@ apr_status_t read_on(Call& call, ap_filter_t* next, apr_bucket_brigade* bb, ap_i
     if (call.interim == Interim::read) note_sent(call, f->c, false);
     const apr_status_t rv = read_on(call, f->next, bb, mode, block, readbytes);
     if (rv != APR_SUCCESS || !has_data(bb)) return rv;
+    leave_connection(call);
     restore_timeout(call);
     call.has_interim = call.has_interim || call.is_tunnel;  // they go to the client past every filter of the request
     const int status = note_bytes(call, bb, now());
@@ -184,6 +185,7 @@ extern "C" apr_status_t on_response(ap_filter_t* f, apr_bucket_brigade* bb) noex
     }
     if (!call.is_answering && !APR_BRIGADE_EMPTY(bb)) {
         call.is_answering = true;
+        leave_connection(call);
         // mod_proxy_http has all headers when it begins with the body, which may break off before its first byte.
         if (!is_error_first || (call.is_http && state.r->sent_bodyct != 0)) note_headers(state);
         begin_holding(state);
@@ -234,6 +236,8 @@ extern "C" int on_create_req(request_rec* r, request_rec* pr) noexcept {
     // Only the head is sent, with an Expect of the client's or of `ping=`; the body follows a `100 Continue`.
     const bool waits_for_100 = state->body != nullptr && apr_table_get(r->notes, "proxy-100-continue") != nullptr;
     begin_watch(*state, backend_filter, pr, pr->connection, waits_for_100);
+    // Under TLS the member may still refuse the name, until it begins to answer.
+    if (state->call.handshake == Handshake::none) leave_connection(state->call);
     return OK;
 }
 
@@ -260,7 +264,7 @@ void note_begin(RequestState& state) noexcept {
 
 bool is_slow(const RequestState& state) noexcept {
     const core::Millis threshold = state.call.breaker->policy.slow_call.threshold;
-    return threshold > 0 && latency_of(state, now()) > threshold;
+    return threshold > 0 && has_all(state) && latency_of(state, now()) > threshold;
 }
 
 bool has_settled(const RequestState& state) noexcept {

@@ -96,6 +96,15 @@ TEST(Evidence, WhatHttpdLacksItselfIsLocal) {
                  app.member(), "closed Calls=2 Outcome-local=2");
 }
 
+TEST(Evidence, ASocketThatHttpdMayNotUseIsNoEvidence) {
+    Backend app("app", OnUnixSocket{});
+    Httpd httpd(site(Mpm::event, touchy, "ProxyPass /app \"" + app.member() + "\"\n"));
+    httpd.start();
+    std::filesystem::permissions(app.unix_socket(), std::filesystem::perms::none);
+    EXPECT_EQ(get(httpd.url("/app/x")).status, 503);
+    EXPECT_TRUE(wait_for_charge(httpd, app.member(), "closed Calls=1 Outcome-local=1"));
+}
+
 class TlsNames : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Schemes, TlsNames, testing::Values("https", "h2"),
                          [](const auto& info) { return info.param; });

@@ -1,5 +1,6 @@
 // Clients that stall in the middle of their uploads: they hold no probe slot and no place of a member that others wait
 // for, and what they have started ends with their next byte.
+#include "support/fcgi.hpp"
 #include "traffic.hpp"
 
 namespace cb::test {
@@ -89,6 +90,29 @@ TEST_P(ProbeBody, ThatIsHereGoesWithTheProbe) {
         EXPECT_EQ(app_.last_request()->body, body.substr(0, Request::most_kept_body));
     }
     EXPECT_EQ(number("Probes"), 2U);
+}
+
+TEST_P(ProbeBody, ThatIsHereGoesWithTheMarkAndWithNoOther) {
+    WireBackend app("fcgi", fcgi());
+    HttpdOptions options =
+        crowded(one_probe + "CircuitBreakerProbeHeader X-Mark\n", "ProxyPass /app " + app.member() + "\n");
+    options.add_modules = {"proxy_fcgi"};
+    Httpd httpd(options);
+    httpd.start();
+    app.answer(WireReply::status(502));
+    EXPECT_EQ(statuses(1, httpd.url("/app/trip")), "502");
+    app.answer(WireReply::status(200));
+    ASSERT_TRUE(wait_for_end_of_open_time(httpd, app.member()));
+    const RequestOptions request{
+        .method = "PUT",
+        .headers = {{"Transfer-Encoding", "chunked"}, {"X-Mark", "~~~"}, {"Connection", "X-Mark"}},
+        .body = "a body"};
+    EXPECT_EQ(get(httpd.url("/app/x"), request).status, 200);
+    EXPECT_NE(app.last_request().find("HTTP_X_MARK1"), std::string::npos);
+    EXPECT_EQ(app.last_request().find("~~~"), std::string::npos);
+    // Closed: no mark, and none of the client's.
+    EXPECT_EQ(get(httpd.url("/app/x"), request).status, 200);
+    EXPECT_EQ(app.last_request().find("HTTP_X_MARK"), std::string::npos);
 }
 
 TEST_P(ProbeBody, ThatIsHereGoesToAnotherMemberIfTheProbeFails) {
