@@ -159,7 +159,7 @@ Step settle_probe(std::uint64_t bits, const Word& word, const Event& event, cons
             }
             return moved(well, Decision::counted, Reason::probes_succeeded);
         }
-    } else {
+    } else if (!event.by_client) {
         if (word.neutral + 1U >= kMaxNeutral) return open(word, word.level, Reason::no_evidence, event, policy, now);
         ++settled.neutral;
     }

@@ -46,8 +46,9 @@ struct Event {
     EventKind kind = EventKind::admit;
     Verdict verdict = Verdict::success;
     bool slow = false;
-    bool late = false;    // the permit is older than kMaxPermitAge
-    bool longer = false;  // adaptive probing: an open time that begins now is that of one level more
+    bool late = false;       // the permit is older than kMaxPermitAge
+    bool by_client = false;  // a probe that proved nothing, by its client's doing: no client can end a round so
+    bool longer = false;     // adaptive probing: an open time that begins now is that of one level more
     MaxOpen max_open = MaxOpen::unasked;
     std::uint8_t slot = 0;         // 0..15
     std::uint8_t round = 0;        // size of a round that begins now; 0: the policy's

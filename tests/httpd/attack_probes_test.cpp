@@ -44,7 +44,7 @@ class AttackOnProbes : public testing::Test {
 TEST_F(AttackOnProbes, ClientsThatGiveUpTheirProbesDoNotOpenAMemberThatIsWell) {
     start();
     make_due();
-    for (std::uint64_t i = 1; i <= 15; ++i) {
+    for (std::uint64_t i = 1; i <= 20; ++i) {
         auto client = send("GET /app/big HTTP/1.1\r\nHost: me\r\n\r\n");
         ASSERT_NE(client->read_until("\r\n\r\n").find(" 200 "), std::string::npos) << i;
         client->reset();
@@ -54,8 +54,8 @@ TEST_F(AttackOnProbes, ClientsThatGiveUpTheirProbesDoNotOpenAMemberThatIsWell) {
     EXPECT_EQ(get(httpd_->url("/app/x")).status, 200);
 }
 
-TEST_F(AttackOnProbes, AClientThatTakesItsAnswerSlowlyHoldsNoSlotThatOthersWaitFor) {
-    start("CircuitBreakerSettle 1min\n");
+TEST_F(AttackOnProbes, AClientThatTakesItsAnswerSlowlyHoldsASlotNoLongerThanTheAnswerNeedsToSettle) {
+    start("CircuitBreakerSettle 500ms\n");
     make_due();
     auto slow = send("GET /app/big HTTP/1.1\r\nHost: me\r\n\r\n");
     ASSERT_NE(slow->read_until("\r\n\r\n").find(" 200 "), std::string::npos);

@@ -245,6 +245,20 @@ TEST(HalfOpen, OpensAgainAtTheSameLevelAtTheFifteenthNeutralProbe) {
     }
 }
 
+TEST(HalfOpen, IsEndedByNoClientHoweverManyProbesItGivesUp) {
+    const Policy policy = probing(3, 3, 15, 3);
+    Word word = empty_round(3);
+    word.neutral = 14;
+    Event given_up = probe_ended(0, Verdict::ignore);
+    given_up.by_client = true;
+    for (int i = 0; i < 100; ++i) {
+        const Word before = word;
+        ASSERT_EQ(apply(word, asks_with_lease(0), policy).decision, Decision::probe);
+        ASSERT_FALSE(apply(word, given_up, policy).transition) << i;
+        ASSERT_EQ(word, before);
+    }
+}
+
 TEST(HalfOpen, CountsNeutralProbesAnewInEachRound) {
     Word word = empty_round(3);
     word.slots = 1;
