@@ -148,7 +148,8 @@ TEST_F(Probes, ThatProveNothingOpenTheBreakerAgainAtTheFifteenthAndTheSameLevel)
         ASSERT_EQ(state_of(slot) == State::half_open, n > 1);
         shm::Permit permit = taken();
         EXPECT_EQ(word_of(slot).neutral, n - 1);
-        const Ending neutral[] = {kNeutral, {core::Outcome::timeout, core::Verdict::tolerate, false, 0}};
+        const Ending neutral[] = {{static_cast<core::Outcome>(404), core::Verdict::ignore, false, 0},
+                                  {core::Outcome::timeout, core::Verdict::tolerate, false, 0}};
         if (n % 3 == 0) {
             shm::cancel(slot, rules, one, permit);
         } else {
@@ -158,6 +159,17 @@ TEST_F(Probes, ThatProveNothingOpenTheBreakerAgainAtTheFifteenthAndTheSameLevel)
     EXPECT_EQ(state_of(slot), State::open);
     EXPECT_EQ(word_of(slot).level, 0U);
     EXPECT_EQ(word_of(slot).open_until, world.board.now + 1000);
+}
+
+TEST_F(Probes, ThatClientsGiveUpAreNotCounted) {
+    for (const core::Outcome outcome : {core::Outcome::client, core::Outcome::upload}) {
+        for (int n = 1; n <= 20; ++n) {
+            shm::Permit permit = taken();
+            end(permit, {outcome, core::Verdict::ignore, false, 0});
+            ASSERT_EQ(state_of(slot), State::half_open);
+            ASSERT_EQ(word_of(slot).neutral, 0U);
+        }
+    }
 }
 
 TEST_F(Probes, ThatAreSlowOrFatalFail) {
