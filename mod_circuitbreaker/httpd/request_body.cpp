@@ -72,11 +72,35 @@ void note(RequestBody& body, apr_bucket_brigade* bb) noexcept {
     if (body.keeps) keep(body, bb);
 }
 
+/// While it lives, the client of a probe is waited for no longer than until the body is due. (Not on a stream of
+/// HTTP/2, whose connection is not ours.)
+class ShortPatience {
+  public:
+    ShortPatience(const RequestBody& body, conn_rec* c) noexcept {
+        if (body.due_at == 0 || c->master != nullptr) return;
+        const core::Millis now = runtime.process.clock.now();
+        const auto left = static_cast<apr_interval_time_t>(body.due_at > now ? body.due_at - now : 1) * 1000;
+        apr_socket_t* const socket = ap_get_conn_socket(c);
+        if (socket == nullptr || apr_socket_timeout_get(socket, &own_) != APR_SUCCESS) return;
+        if ((own_ < 0 || left < own_) && apr_socket_timeout_set(socket, left) == APR_SUCCESS) socket_ = socket;
+    }
+    ~ShortPatience() {
+        if (socket_ != nullptr) apr_socket_timeout_set(socket_, own_);
+    }
+    ShortPatience(const ShortPatience&) = delete;
+    ShortPatience& operator=(const ShortPatience&) = delete;
+
+  private:
+    apr_socket_t* socket_ = nullptr;
+    apr_interval_time_t own_ = 0;
+};
+
 /// Reads from the client.
 apr_status_t read(RequestBody& body, ap_filter_t* next, apr_bucket_brigade* bb, ap_input_mode_t mode,
                   apr_read_type_e block, apr_off_t bytes) noexcept {
     if (body.waits_since == 0) body.waits_since = runtime.process.clock.now();
     body.is_reading = true;
+    const ShortPatience patience(body, next->c);
     const apr_status_t rv = ap_get_brigade(next, bb, mode, block, bytes);
     body.is_reading = false;
     if (rv == APR_SUCCESS && !APR_BRIGADE_EMPTY(bb)) {
@@ -103,6 +127,7 @@ void set_aside(RequestBody& body, apr_bucket_brigade* bb) noexcept {
 
 /// The probe has no time left: the member is rid of it.
 bool is_over(const RequestBody& body) noexcept {
+    if (body.due_at != 0 && runtime.process.clock.now() >= body.due_at) return true;
     return body.probe != nullptr && shm::is_over(*body.probe, runtime.process);
 }
 

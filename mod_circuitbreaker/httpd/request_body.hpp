@@ -26,7 +26,8 @@ struct RequestBody {
     core::Millis waits_since = 0;         // the handler waits for the client; 0: it doesn't
     core::Millis pause = 0;               // the longest that it has waited
     const shm::Permit* probe = nullptr;   // of the call that reads it, if that is a probe
-    apr_status_t failure = APR_SUCCESS;   // how reading from the client failed
+    core::Millis due_at = 0;  // of a probe that began before it was here: reading fails then; 0: no such time
+    apr_status_t failure = APR_SUCCESS;  // how reading from the client failed
     bool keeps = false;
     bool has_end = false;
     bool is_end_alone = false;  // it came after all data, in a brigade of its own, as that of a chunked body does

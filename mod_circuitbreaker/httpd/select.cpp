@@ -16,7 +16,10 @@ namespace {
 shm::Refusal take_permit(RequestState& state, proxy_worker& worker) noexcept {
     state.call.breaker = nullptr;  // of the call before, if there was one
     unmark_request(state);
-    if (state.body != nullptr) state.body->probe = nullptr;
+    if (state.body != nullptr) {
+        state.body->probe = nullptr;
+        state.body->due_at = 0;
+    }
     Breaker* const breaker = runtime.registry->find(worker);
     if (breaker == nullptr) return shm::Refusal::none;
     shm::Slot& slot = *breaker->slot.load(std::memory_order_acquire);
@@ -31,7 +34,10 @@ shm::Refusal take_permit(RequestState& state, proxy_worker& worker) noexcept {
     begin_call(state, *breaker, slot, worker, admission.permit);
     const bool is_probe = admission.permit.kind == shm::PermitKind::probe;
     // In Observe nothing changes for a client.
-    if (state.body != nullptr && is_probe && breaker->is_enforcing()) state.body->probe = &state.call.permit;
+    if (state.body != nullptr && is_probe && breaker->is_enforcing()) {
+        state.body->probe = &state.call.permit;
+        if (!state.body->is_whole()) state.body->due_at = admission.permit.taken_at + breaker->policy.open_time.base;
+    }
     mark_request(state, *breaker, slot, is_probe);
     return shm::Refusal::none;
 }
