@@ -1,5 +1,7 @@
 #include "select.hpp"
 
+#include <algorithm>
+
 #include "call.hpp"
 #include "fallback.hpp"
 #include "mask.hpp"
@@ -11,6 +13,9 @@
 
 namespace cb::httpd {
 namespace {
+
+/// Of a probe whose body was not here when it began, whatever the open time.
+constexpr core::Millis kLeastTimeForUpload = 5 * core::kMillisPerSecond;
 
 /// Takes the permit for a call to `worker`. Refusal::none if it may be made (with or without a breaker).
 shm::Refusal take_permit(RequestState& state, proxy_worker& worker) noexcept {
@@ -36,7 +41,10 @@ shm::Refusal take_permit(RequestState& state, proxy_worker& worker) noexcept {
     // In Observe nothing changes for a client.
     if (state.body != nullptr && is_probe && breaker->is_enforcing()) {
         state.body->probe = &state.call.permit;
-        if (!state.body->is_whole()) state.body->due_at = admission.permit.taken_at + breaker->policy.open_time.base;
+        if (!state.body->is_whole()) {
+            state.body->due_at =
+                admission.permit.taken_at + std::max(breaker->policy.open_time.base, kLeastTimeForUpload);
+        }
     }
     mark_request(state, *breaker, slot, is_probe);
     return shm::Refusal::none;

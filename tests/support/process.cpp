@@ -169,9 +169,21 @@ std::vector<ProcessInfo> all_processes() {
     return processes;
 }
 
+/// Its first thread may be gone, and be shown as a zombie, while others still hold its descriptors.
+static bool has_ended(const ProcessInfo& process) {
+    if (process.state == 'X') return true;
+    if (process.state != 'Z') return false;
+    std::error_code gone;
+    unsigned threads = 0;
+    for (auto entry = std::filesystem::directory_iterator("/proc/" + std::to_string(process.pid) + "/task", gone);
+         !gone && entry != std::filesystem::directory_iterator(); entry.increment(gone))
+        ++threads;
+    return threads <= 1;
+}
+
 std::vector<ProcessInfo> processes_in_group(pid_t group) {
     std::vector<ProcessInfo> processes = all_processes();
-    std::erase_if(processes, [group](const auto& p) { return p.group != group || p.state == 'Z' || p.state == 'X'; });
+    std::erase_if(processes, [group](const auto& p) { return p.group != group || has_ended(p); });
     return processes;
 }
 
