@@ -15,6 +15,7 @@ bool may_be_read(const request_rec* r) noexcept {
     return r->expecting_100 == 0 && (coding == nullptr || ap_cstr_casecmp(coding, "chunked") == 0);
 }
 
+/// It can't all be read before the member is asked: it is longer than CircuitBreakerProbeBody, or may not be read yet.
 bool is_too_long(const RequestState& state, const Breaker& breaker) noexcept {
     const auto most = static_cast<apr_off_t>(breaker.policy.probe_body);
     return !may_be_read(state.r) || announced_length(state.r) > most || state.body->size >= most;
