@@ -44,7 +44,8 @@ void note_probe(Slot& slot, const core::Event& event, const core::Step& step, co
     if (event.kind == EventKind::settle_probe) {
         const core::ProbeSample sample = core::sample_of(event.verdict, event.slow);
         change(slot.probe_rate, [&](ProbeRate& rate) noexcept { rate = core::with_sample(rate, sample); });
-    } else if (event.kind == EventKind::admit_probe && step.reason == core::Reason::open_time_over) {
+    } else if (event.kind == EventKind::admit_probe &&
+               (step.reason == core::Reason::open_time_over || step.reason == core::Reason::no_other_member)) {
         const std::uint32_t round = core::unpack(step.word).round;
         change(slot.probe_rate, [&](ProbeRate& rate) noexcept { rate.round = round; });
     }

@@ -5,7 +5,8 @@
 namespace cb::shm {
 namespace {
 
-// state:3 | generation:20 | number:41
+// the control word's state field:3 | generation:20 | number:41
+constexpr std::uint32_t kStateShift = 61;
 constexpr std::uint32_t kNumberBits = 41;
 constexpr std::uint64_t kNumberMask = (std::uint64_t{1} << kNumberBits) - 1;
 
@@ -13,8 +14,8 @@ constexpr std::uint64_t kNumberMask = (std::uint64_t{1} << kNumberBits) - 1;
 constexpr auto kOrder = std::memory_order_seq_cst;
 
 std::uint64_t packed(std::uint64_t word, std::uint64_t number) noexcept {
-    return static_cast<std::uint64_t>(core::state_of(word)) << 61U |
-           std::uint64_t{core::generation_of(word)} << kNumberBits | (number & kNumberMask);
+    return word >> kStateShift << kStateShift | std::uint64_t{core::generation_of(word)} << kNumberBits |
+           (number & kNumberMask);
 }
 
 std::uint64_t number_of(std::uint64_t noted) noexcept {
@@ -24,9 +25,8 @@ std::uint64_t number_of(std::uint64_t noted) noexcept {
 /// A control word of the state and the generation that the noted change led to.
 std::uint64_t word_of(std::uint64_t noted) noexcept {
     core::Word word;
-    word.state = static_cast<core::State>(noted >> 61U);
     word.generation = static_cast<std::uint32_t>(noted >> kNumberBits) & core::kGenerationMask;
-    return core::pack(word);
+    return noted >> kStateShift << kStateShift | core::pack(word);  // (a closed one's state field is 0)
 }
 
 /// The number that belongs to `word`, which is the next one after the noted one.

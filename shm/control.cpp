@@ -2,6 +2,7 @@
 
 #include "adaptive.hpp"
 #include "changes.hpp"
+#include "early.hpp"
 #include "flapping.hpp"
 #include "history.hpp"
 #include "newcomers.hpp"
@@ -24,26 +25,45 @@ void note_change(Slot& slot, std::uint64_t before_bits, const core::Step& step, 
     // A reset of a closed breaker too: it is no change of state, but flapping is counted from there anew.
     const bool is_change = core::is_change(before_bits, step.word);
     if (is_change) note_history(slot, number, {now, after.level, after.state, step.reason});
+    if (before.state != core::State::half_open && after.state == core::State::half_open) forget_newcomers(slot);
     if (event.kind == core::EventKind::reset) slot.flapping.store(0, std::memory_order_relaxed);  // for people
     if (step.transition) {
         // Totals and times are for people: relaxed, and at most the update a killed child was in is lost.
         const core::Millis since = slot.since.exchange(now, std::memory_order_relaxed);
-        const auto from = static_cast<std::size_t>(before.state);
+        // An early round is no change of state until it succeeds.
+        const core::State left = before.early ? core::State::open : before.state;
+        const auto from = static_cast<std::size_t>(left);
         if (now > since) slot.totals.state_ms[from].fetch_add(now - since, std::memory_order_relaxed);
         slot.totals.transition[from][static_cast<std::size_t>(after.state)].fetch_add(1, std::memory_order_relaxed);
-        if (after.state == core::State::half_open) forget_newcomers(slot);
         shm::step("change.won");
         if (process.observer != nullptr) {
             const std::uint32_t consecutive = before.consecutive + (event.kind == core::EventKind::result ? 1 : 0);
-            process.observer->on_change(slot, {before.state, after.state, step.reason, number, after.level, event.sums,
+            process.observer->on_change(slot, {left, after.state, step.reason, number, after.level, event.sums,
                                                consecutive, before, step.open_for});
         }
     } else if (is_change && process.observer != nullptr) {
         process.observer->on_reset(slot, number);
     }
+    if (after.state == core::State::open && before.generation != after.generation) {
+        note_opened(slot, step.word, now);
+    }
     watch_flapping(slot, before, after, policy, process, now);
     // Release: who sees the report counted also sees that it was made.
     if (is_change) slot.reports.fetch_add(1, std::memory_order_release);
+}
+
+/// An early round has begun, or failed.
+void note_early(Slot& slot, const Seen& seen, const core::Step& step, const Process& process,
+                core::Millis now) noexcept {
+    const core::Word before = core::unpack(seen.word);
+    const core::Word after = core::unpack(step.word);
+    const bool has_begun = after.early && before.state == core::State::open;
+    const bool has_failed = before.early && after.state == core::State::open;
+    if (has_begun) slot.totals.early.fetch_add(1, std::memory_order_relaxed);  // for people
+    if ((!has_begun && !has_failed) || process.observer == nullptr) return;
+    const core::Millis left = has_begun ? core::open_remaining(before, now) : step.open_for;
+    const bool is_repeated = has_begun && was_probed_early(seen.interrupted, seen.word);
+    process.observer->on_early_round(slot, {has_failed, is_repeated, before, left});
 }
 
 }  // namespace
@@ -51,28 +71,29 @@ void note_change(Slot& slot, std::uint64_t before_bits, const core::Step& step, 
 core::Step apply(Slot& slot, core::Event event, const core::Policy& policy, const Process& process) noexcept {
     // seq_cst throughout: the window, the leases and the intents are weighed against this word by other processes, and
     // the protocols (tests/model) were checked on one total order.
-    std::uint64_t seen = slot.word.load(std::memory_order_seq_cst);
+    const bool is_last_resort = event.early;
     ask_earlier_probes(slot, event, policy);
     for (;;) {
+        const Seen looked = look(slot);
+        std::uint64_t seen = looked.word;
         const core::Millis now = process.clock.now();
+        event.early = is_last_resort && has_been_open(slot, seen, policy, now);
+        if (core::is_early(seen)) event.interrupted = kept_end(slot);
         if (event.kind == core::EventKind::result) event.sums = sum(slot.window, policy.window, event.generation, now);
         const core::Step decided = core::next(seen, event, policy, now);
         if (decided.word == seen) return decided;
         const bool is_new = is_another(seen, decided.word);
         std::uint64_t number = 0;
-        if (is_new && !settle_number(slot, seen, number)) {
-            seen = slot.word.load(std::memory_order_seq_cst);
-            continue;
-        }
+        if (is_new && (!keep_end(slot, looked, decided.word) || !settle_number(slot, seen, number))) continue;
         step("control.cas");
         if (!slot.word.compare_exchange_strong(seen, decided.word, std::memory_order_seq_cst)) continue;
         if (is_new) number = take_number(slot, seen, number, decided.word);
         note_change(slot, seen, decided, number, event, policy, process, now);
+        note_early(slot, looked, decided, process, now);
         if (decided.decision != core::Decision::again) {
             note_probe(slot, event, decided, policy);
             return decided;
         }
-        seen = slot.word.load(std::memory_order_seq_cst);
     }
 }
 

@@ -14,10 +14,10 @@ namespace cb::shm {
 /// and so are the sums of a result. Returns the last step.
 core::Step apply(Slot& slot, core::Event event, const core::Policy& policy, const Process& process) noexcept;
 
-/// Takes a probe's lease and its slot of the round. kind none: there was none to have; call: the breaker has closed
-/// meanwhile.
-[[nodiscard]] Permit take_probe(Slot& slot, const core::Policy& policy, const Process& process,
-                                core::Millis lease_span) noexcept;
+/// Takes a probe's lease and its slot of the round; `is_last_resort` as in admit(). kind none: there was none to have;
+/// call: the breaker has closed meanwhile.
+[[nodiscard]] Permit take_probe(Slot& slot, const core::Policy& policy, const Process& process, core::Millis lease_span,
+                                bool is_last_resort) noexcept;
 
 /// Ends a probe with its outcome, or by the deadline's rule if that has passed.
 void settle_probe(Slot& slot, const core::Policy& policy, const Process& process, Permit& permit,

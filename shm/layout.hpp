@@ -27,7 +27,7 @@ static_assert(sizeof(Atomic64) == 8 && sizeof(Atomic32) == 4);
 
 inline constexpr std::size_t kLine = 64;
 inline constexpr std::uint64_t kMagic = 0x63627265616B6572U;  // "cbreaker"
-inline constexpr std::uint32_t kLayoutVersion = 3;
+inline constexpr std::uint32_t kLayoutVersion = 4;
 inline constexpr std::uint32_t kLeases = 16;
 inline constexpr std::uint32_t kWindowWords = 257;
 inline constexpr std::uint32_t kPidBits = 22;  // Linux: PID_MAX_LIMIT is 2^22
@@ -75,6 +75,7 @@ struct Totals {
     Atomic64 late;        // results that came after the breaker had moved on
     Atomic64 suppressed;  // trips that MaxOpen did not allow
     Atomic64 failovers;   // calls sent on to another member after one to this member
+    Atomic64 early;       // rounds of probes that began early, as there was no other member
     Atomic64 refused[kRefusals];
     Atomic64 would_refuse[kRefusals];  // Observe: let through all the same
     Atomic64 transition[core::kStates][core::kStates];
@@ -132,6 +133,8 @@ struct alignas(kLine) Slot {  // NOLINT(clang-analyzer-optin.performance.Padding
     Atomic64 changes;                 // the number of the last change (changes.hpp)
     Atomic64 probe_rate;              // adaptive probing: what earlier probes came to
     Atomic64 probed_at;               // ms, when a probe was admitted last (or almost); 0: never
+    Atomic64 opened;                  // when the present open state was first seen (early.hpp)
+    Atomic64 interrupted;             // the end of the open time that an early round began in (early.hpp)
     Atomic64 flapping;                // generation + 1 in which flapping was reported; 0: not since it was well
     Atomic64 retries[kRetryBuckets];  // failover: time:32 | count:32 of a bucket
     Atomic64 history[kHistory];       // the last changes (history.hpp)

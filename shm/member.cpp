@@ -1,6 +1,7 @@
 #include "member.hpp"
 
 #include "control.hpp"
+#include "early.hpp"
 #include "recorder.hpp"
 #include "step.hpp"
 #include "window.hpp"
@@ -34,8 +35,10 @@ Decision with_ticket(Decision decision, std::uint64_t word, const RampTicket& ti
 }
 
 /// Asks to be let in, with the ticket if there is a ramp by now.
-core::Step ask(Slot& slot, const Policy& policy, const Process& process, RampTicket* ticket) noexcept {
+core::Step ask(Slot& slot, const Policy& policy, const Process& process, RampTicket* ticket,
+               bool is_last_resort) noexcept {
     Event event;
+    event.early = is_last_resort;
     if (ticket == nullptr) return apply(slot, event, policy, process);
     for (;;) {
         const bool is_ramp = core::state_of(slot.word.load(std::memory_order_seq_cst)) == State::recovering;
@@ -151,8 +154,13 @@ Decision peek(Slot& slot, const Policy& policy, const Process& process, RampTick
     return decision;
 }
 
+bool may_probe_early(Slot& slot, const Policy& policy, const Process& process) noexcept {
+    const std::uint64_t word = slot.word.load(std::memory_order_seq_cst);
+    return has_been_open(slot, word, policy, process.clock.now());
+}
+
 Admission admit(Slot& slot, const Policy& policy, const Process& process, InFlight in_flight, bool may_probe,
-                Millis lease_span, RampTicket* ticket) noexcept {
+                Millis lease_span, RampTicket* ticket, bool is_last_resort) noexcept {
     Admission admission;
     Permit permit;
     if (in_flight.own != nullptr) {
@@ -169,7 +177,7 @@ Admission admit(Slot& slot, const Policy& policy, const Process& process, InFlig
     State state = core::state_of(word);
     Decision decision = Decision::pass;
     if (state != State::closed && state != State::forced_closed) {
-        const core::Step taken = ask(slot, policy, process, ticket);
+        const core::Step taken = ask(slot, policy, process, ticket, is_last_resort);
         decision = taken.decision;
         word = taken.word;
         state = core::state_of(word);
@@ -178,11 +186,11 @@ Admission admit(Slot& slot, const Policy& policy, const Process& process, InFlig
     permit.generation = core::generation_of(word);
     if (decision == Decision::probe) {
         Atomic32* const cell = permit.cell;
-        permit = may_probe ? take_probe(slot, policy, process, lease_span) : Permit{};
+        permit = may_probe ? take_probe(slot, policy, process, lease_span, is_last_resort) : Permit{};
         permit.cell = cell;
         if (permit.kind == PermitKind::none) decision = Decision::refuse;
         if (permit.kind == PermitKind::call) {  // the breaker has closed, or its ramp begun, in between
-            const core::Step asked = ask(slot, policy, process, ticket);
+            const core::Step asked = ask(slot, policy, process, ticket, false);
             decision = asked.decision == Decision::pass ? Decision::pass : Decision::refuse;
             state = core::state_of(asked.word);
             permit.generation = core::generation_of(asked.word);

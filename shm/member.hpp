@@ -31,6 +31,14 @@ struct Change {
     core::Millis open_for;      // to open: the open time
 };
 
+/// An early round that has begun or failed. The breaker is as it was before, so this is no change of state.
+struct EarlyRound {
+    bool has_failed;
+    bool is_repeated;   // it began, and the one before was an early one too
+    core::Word before;  // open, or with the round's counts
+    core::Millis left;  // of the open time
+};
+
 /// Hears what happened; called by the process whose CAS won, outside any loop. Must not block.
 class Observer {
   public:
@@ -41,6 +49,7 @@ class Observer {
     virtual void on_suppressed(const Slot& slot, core::Reason reason, const core::Sums& sums) noexcept = 0;
     /// A probe that was sent and whose deadline passed without an answer.
     virtual void on_probe_lost(const Slot& slot) noexcept = 0;
+    virtual void on_early_round(const Slot& slot, const EarlyRound& round) noexcept = 0;
     /// It opens again and again; once until it has been well.
     virtual void on_flapping(const Slot& slot, const core::Flapping& figures) noexcept = 0;
 
@@ -86,6 +95,10 @@ struct RampTicket {
 [[nodiscard]] core::Decision peek(Slot& slot, const core::Policy& policy, const Process& process,
                                   RampTicket* ticket = nullptr) noexcept;
 
+/// May an open breaker be probed before its open time is over, by a request that finds no other member? Not before it
+/// has been open for policy.open_time.min. A look only.
+[[nodiscard]] bool may_probe_early(Slot& slot, const core::Policy& policy, const Process& process) noexcept;
+
 /// What a refusal in this state is called.
 [[nodiscard]] Refusal refusal_in(core::State state) noexcept;
 
@@ -104,8 +117,10 @@ struct Admission {
 /// Takes a permit after peek() said pass or probe. `may_probe` false: refused where only a probe would do.
 /// `lease_span`: a probe's lease, ms (connect timeout + probe timeout + settle + 1 s; at most 36 hours).
 /// `ticket`: as in peek(); nullptr: a ramp has let the request in already.
+/// `is_last_resort`: there is no other member; an open one may be probed as may_probe_early() says.
 [[nodiscard]] Admission admit(Slot& slot, const core::Policy& policy, const Process& process, InFlight in_flight,
-                              bool may_probe, core::Millis lease_span, RampTicket* ticket = nullptr) noexcept;
+                              bool may_probe, core::Millis lease_span, RampTicket* ticket = nullptr,
+                              bool is_last_resort = false) noexcept;
 
 /// Notes a probe's phase in its lease; `due`, unless 0, becomes its deadline if that is earlier than the one it has.
 /// Does nothing for other permits, or when the lease has been taken away.

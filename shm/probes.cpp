@@ -131,7 +131,8 @@ bool is_past_deadline(const Permit& permit, const Process& process) noexcept {
 
 }  // namespace
 
-Permit take_probe(Slot& slot, const core::Policy& policy, const Process& process, core::Millis lease_span) noexcept {
+Permit take_probe(Slot& slot, const core::Policy& policy, const Process& process, core::Millis lease_span,
+                  bool is_last_resort) noexcept {
     const std::uint32_t usable = policy.probes.concurrent < kLeases ? policy.probes.concurrent : kLeases;
     for (bool is_second_look = false;; is_second_look = true) {
         for (std::uint32_t i = 0; i < usable; ++i) {
@@ -153,6 +154,7 @@ Permit take_probe(Slot& slot, const core::Policy& policy, const Process& process
             core::Event event;
             event.kind = core::EventKind::admit_probe;
             event.slot = static_cast<std::uint8_t>(i);
+            event.early = is_last_resort;
             const core::Step taken = apply(slot, event, policy, process);
             step("take.applied");
             std::uint64_t reserved = lease.bits();

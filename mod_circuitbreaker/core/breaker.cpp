@@ -38,6 +38,15 @@ Step open(const Word& from, std::uint32_t level, Reason reason, const Event& eve
     return moved(word, Decision::counted, reason, time);
 }
 
+/// A round that failed. An early one leaves level and open time as they were.
+Step reopen(const Word& from, std::uint32_t level, Reason reason, const Event& event, const Policy& policy,
+            Millis now) noexcept {
+    if (!from.early) return open(from, level, reason, event, policy, now);
+    Word word = renewed(from, State::open);
+    word.open_until = event.interrupted;
+    return {pack(word), Decision::counted, false, reason, open_remaining(word, now)};
+}
+
 Step close_after_ramp(const Word& from) noexcept {
     Word word;
     word.level = from.level;
@@ -62,8 +71,10 @@ Step admit(std::uint64_t bits, const Word& word, const Event& event, const Polic
             return unchanged(bits, event.draw >> 16 < share ? Decision::pass : Decision::refuse);
         }
         case State::open:
-        case State::half_open:
-            return unchanged(bits, probe_room(word, policy, now) > 0 ? Decision::probe : Decision::refuse);
+        case State::half_open: {
+            const bool is_early = event.early && word.state == State::open;
+            return unchanged(bits, is_early || probe_room(word, policy, now) > 0 ? Decision::probe : Decision::refuse);
+        }
         case State::forced_open:
             break;
     }
@@ -72,12 +83,14 @@ Step admit(std::uint64_t bits, const Word& word, const Event& event, const Polic
 
 Step admit_probe(std::uint64_t bits, const Word& word, const Event& event, const Policy& policy, Millis now) noexcept {
     const auto bit = static_cast<std::uint16_t>(1U << (event.slot & 15U));
-    if (word.state == State::open && open_remaining(word, now) == 0) {
+    const bool is_due = open_remaining(word, now) == 0;
+    if (word.state == State::open && (is_due || event.early)) {
         Word half_open = renewed(word, State::half_open);
         half_open.slots = bit;
         half_open.round = static_cast<std::uint8_t>(
             std::clamp(event.round > 0 ? std::uint32_t{event.round} : policy.probes.round, 1U, kMaxProbes));
-        return moved(half_open, Decision::probe, Reason::open_time_over);
+        half_open.early = !is_due;
+        return {pack(half_open), Decision::probe, is_due, is_due ? Reason::open_time_over : Reason::no_other_member};
     }
     if (word.state == State::half_open && (word.slots & bit) == 0 && probe_room(word, policy, now) > 0) {
         Word taken = word;
@@ -140,10 +153,10 @@ Step settle_probe(std::uint64_t bits, const Word& word, const Event& event, cons
     if (word.state != State::half_open || (word.slots & bit) == 0) return unchanged(bits, Decision::ignored);
     Word settled = word;
     settled.slots = static_cast<std::uint16_t>(settled.slots & ~bit);
-    if (event.verdict == Verdict::fatal) return open(word, word.level + 1U, Reason::fatal, event, policy, now);
+    if (event.verdict == Verdict::fatal) return reopen(word, word.level + 1U, Reason::fatal, event, policy, now);
     if (event.verdict == Verdict::failure || event.slow) {
         if (word.failures + 1U > std::min(policy.probes.tolerate, kMaxTolerate)) {
-            return open(word, word.level + 1U, Reason::probe_failed, event, policy, now);
+            return reopen(word, word.level + 1U, Reason::probe_failed, event, policy, now);
         }
         ++settled.failures;
     } else if (event.verdict == Verdict::success) {
@@ -160,7 +173,7 @@ Step settle_probe(std::uint64_t bits, const Word& word, const Event& event, cons
             return moved(well, Decision::counted, Reason::probes_succeeded);
         }
     } else if (!event.by_client) {
-        if (word.neutral + 1U >= kMaxNeutral) return open(word, word.level, Reason::no_evidence, event, policy, now);
+        if (word.neutral + 1U >= kMaxNeutral) return reopen(word, word.level, Reason::no_evidence, event, policy, now);
         ++settled.neutral;
     }
     return stepped(settled, Decision::counted);
@@ -268,6 +281,8 @@ std::string_view name(Reason reason) noexcept {
             return "fatal outcome";
         case Reason::open_time_over:
             return "open time over";
+        case Reason::no_other_member:
+            return "probed early: no other member";
         case Reason::probe_failed:
             return "probe failed";
         case Reason::no_evidence:

@@ -5,6 +5,7 @@
 // one CAS loop; httpd/ reports it.
 // Thread safety: pure functions on values; no clock, no atomics, no httpd.
 // Invariants: a Step that carries a transition changes the generation, except recovering -> closed (the ramp's end);
+// an early round changes it when it begins and when it fails, without a transition;
 // within a state a reset takes one generation and a window of another shape two, so that the words tell them apart;
 // a Step with an unchanged word needs no CAS.
 #ifndef CIRCUITBREAKER_CORE_BREAKER_HPP
@@ -28,10 +29,10 @@ struct Sums {
 };
 
 enum class EventKind : std::uint8_t {
-    admit,          ///< a request asks; uses draw
-    admit_probe,    ///< the same with lease `slot` in hand; uses slot, round
+    admit,          ///< a request asks; uses draw, early
+    admit_probe,    ///< the same with lease `slot` in hand; uses slot, round, early
     result,         ///< a call ended; uses generation, late, verdict, slow, sums, draw, max_open, least_open_time
-    settle_probe,   ///< a probe ended; uses slot, verdict, slow, draw, least_open_time
+    settle_probe,   ///< a probe ended; uses slot, verdict, slow, draw, least_open_time, interrupted
     force_open,     ///< operator
     force_closed,   ///< operator
     reset,          ///< operator: closed, all history cleared
@@ -49,12 +50,14 @@ struct Event {
     bool late = false;       // the permit is older than kMaxPermitAge
     bool by_client = false;  // a probe that proved nothing, by its client's doing: no client can end a round so
     bool longer = false;     // adaptive probing: an open time that begins now is that of one level more
+    bool early = false;      // there is no other member: an open breaker may be probed before its open time is over
     MaxOpen max_open = MaxOpen::unasked;
     std::uint8_t slot = 0;         // 0..15
     std::uint8_t round = 0;        // size of a round that begins now; 0: the policy's
     std::uint32_t generation = 0;  // of the permit
     std::uint32_t draw = 0;        // uniform over 32 bits: ramp admission, jitter
     Millis least_open_time = 0;    // the failing answer's own Retry-After
+    Millis interrupted = 0;        // of an early round: the end of the open time that it began in
     Sums sums;                     // of the permit's generation, after this call was written
 };
 
@@ -76,6 +79,7 @@ enum class Reason : std::uint8_t {
     consecutive_failures,
     fatal,
     open_time_over,
+    no_other_member,  ///< half-open before the open time was over
     probe_failed,
     no_evidence,  ///< kMaxNeutral probes of a round proved nothing
     probes_succeeded,
@@ -89,7 +93,7 @@ struct Step {
     Decision decision;
     bool transition;      // a change of state to report
     Reason reason;        // of the transition, or of a refusal to trip
-    Millis open_for = 0;  // transition to open: the open time drawn
+    Millis open_for = 0;  // to open: the open time drawn, or what is left of the one that an early round began in
 };
 
 [[nodiscard]] Step next(std::uint64_t word, const Event& event, const Policy& policy, Millis now) noexcept;
@@ -105,8 +109,10 @@ struct Step {
 [[nodiscard]] Reason evidence(const Sums& sums, const Policy& policy) noexcept;
 
 /// Of two words that follow on one another: is the step between them a change of state, or a reset of a closed breaker?
-/// Both are reported. (Not: counts, and a window of another shape.)
+/// Both are reported. (Not: counts, a window of another shape, and an early round that begins, or fails: it leaves the
+/// breaker as it was.)
 [[nodiscard]] constexpr bool is_change(std::uint64_t before, std::uint64_t after) noexcept {
+    if (is_early(after) || (is_early(before) && state_of(after) == State::open)) return false;
     return state_of(before) != state_of(after) ||
            ((generation_of(after) - generation_of(before)) & kGenerationMask) == 1;
 }

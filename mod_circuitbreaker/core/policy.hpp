@@ -51,11 +51,12 @@ struct SlowCall {
 
 /// CircuitBreakerOpenTime.
 struct OpenTime {
-    Millis base = 30 * kMillisPerSecond;
+    Millis base = 5 * kMillisPerSecond;
     Millis max = 300 * kMillisPerSecond;
     std::uint32_t factor_milli = 2000;  // 1000..100000: factor 1 to 100
     std::uint32_t jitter = 10;          // percent, 0..100
     bool retry_after = false;           // a failing answer's own Retry-After, up to max, counts as the least
+    Millis min = 1 * kMillisPerSecond;  // the least time since it opened, where it may be probed before that is over
 };
 
 /// CircuitBreakerProbes.

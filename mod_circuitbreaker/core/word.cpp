@@ -38,7 +38,8 @@ std::uint64_t payload(const Word& word) noexcept {
 }  // namespace
 
 std::uint64_t pack(const Word& word) noexcept {
-    return field(static_cast<std::uint8_t>(word.state), 3, 61) | field(word.level, 5, 56) |
+    const bool is_early = word.state == State::half_open && word.early;
+    return field(is_early ? kEarlyCode : static_cast<std::uint64_t>(word.state), 3, 61) | field(word.level, 5, 56) |
            field(word.generation, kGenerationBits, 36) | payload(word);
 }
 
@@ -62,6 +63,7 @@ Word unpack(std::uint64_t bits) noexcept {
             word.successes = static_cast<std::uint8_t>(taken(bits, 6, 8));
             word.failures = static_cast<std::uint8_t>(taken(bits, 4, 4));
             word.neutral = static_cast<std::uint8_t>(taken(bits, 4, 0));
+            word.early = is_early(bits);
             break;
         case State::recovering:
             word.ramp_start = taken(bits, 26, 10);

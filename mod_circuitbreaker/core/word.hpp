@@ -9,6 +9,8 @@
 //   recovering         start of the ramp:26 (64 ms units), consecutive failures:10
 //   forced-open/closed 0
 //
+// The state field has a code of its own for half-open before the open time is over (`early`).
+//
 // Purpose: packing and unpacking, nothing else; breaker.hpp decides.
 // Thread safety: pure functions on values.
 // Invariants: an all-zero word is a valid closed breaker; unpack(pack(w)) == w for every w within its widths.
@@ -45,15 +47,22 @@ struct Word {
     std::uint8_t failures = 0;                  // half-open
     std::uint8_t neutral = 0;                   // half-open
     std::uint32_t ramp_start = 0;               // recovering: in units of kRampUnit, modulo 2^26
+    bool early = false;                         // half-open: the round began before the open time was over
     friend bool operator==(const Word&, const Word&) = default;
 };
 
 [[nodiscard]] std::uint64_t pack(const Word& word) noexcept;
 [[nodiscard]] Word unpack(std::uint64_t bits) noexcept;
 
+/// The state field of an early half-open word.
+inline constexpr std::uint64_t kEarlyCode = kStates;
+
 /// State and generation alone, for the paths that need no more.
 [[nodiscard]] constexpr State state_of(std::uint64_t bits) noexcept {
-    return static_cast<State>(bits >> 61);
+    return bits >> 61 == kEarlyCode ? State::half_open : static_cast<State>(bits >> 61);
+}
+[[nodiscard]] constexpr bool is_early(std::uint64_t bits) noexcept {
+    return bits >> 61 == kEarlyCode;
 }
 [[nodiscard]] constexpr std::uint32_t generation_of(std::uint64_t bits) noexcept {
     return static_cast<std::uint32_t>(bits >> 36) & kGenerationMask;

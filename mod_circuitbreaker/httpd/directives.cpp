@@ -97,7 +97,7 @@ constinit const command_rec kDirectiveTable[] = {
     entry(Directive::consecutive_failures, kServerProxy, "failures in a row that trip, or Off"),
     entry(Directive::slow_call, kServerProxy, "DURATION [rate=PERCENT], or Off"),
     entry(Directive::open_time, kServerProxy,
-          "BASE [max=DURATION] [factor=NUMBER] [jitter=PERCENT] [retry-after=On|Off]"),
+          "BASE [max=DURATION] [factor=NUMBER] [jitter=PERCENT] [min=DURATION] [retry-after=On|Off]"),
     entry(Directive::max_open, kServerProxy, "largest percentage of a balancer's members to be out at once"),
     entry(Directive::probes, kServerProxy, "N [concurrent=N] [tolerate=N] [successes=N] [max=N]"),
     entry(Directive::probe_timeout, kServerProxy, "time that a probe's response may take to begin, or Off"),

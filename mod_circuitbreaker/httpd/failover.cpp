@@ -71,15 +71,18 @@ bool lets_through(RequestState& state, const proxy_worker& worker) noexcept {
 /// A look only: no permit is taken, and a ramp is asked as it will be again, once for each member.
 bool is_another_allowed(RequestState& state) noexcept {
     const proxy_balancer& balancer = *state.balancer;
+    bool has_last_resort = false;
     for (int i = 0; i < balancer.workers->nelts; ++i) {
         const proxy_worker* const worker = workers_of(balancer)[i];
         if (worker == nullptr || worker == state.call.worker) continue;
         if ((worker->s->status & PROXY_WORKER_DRAIN) != 0) continue;  // gets its own sessions only
         const bool is_tried =
             std::find(state.tried, state.tried + state.tried_count, worker) != state.tried + state.tried_count;
-        if (!is_tried && is_usable(*worker->s, *balancer.s) && lets_through(state, *worker)) return true;
+        if (is_tried) continue;
+        if (is_usable(*worker->s, *balancer.s) && lets_through(state, *worker)) return true;
+        has_last_resort = has_last_resort || is_last_resort(state, *worker);
     }
-    return false;
+    return has_last_resort;
 }
 
 /// With nofailover a session stays where it is bound.

@@ -56,6 +56,16 @@ bool take_fallback_of_balancer(RequestState& state, char** url) noexcept {
     return take(state, name_for(state.r, of_policy), rest_of(*url, state.balancer->s->name), url);
 }
 
+void leave_fallback(RequestState& state, const Destination& before, char** url) noexcept {
+    state.balancer = before.balancer;
+    state.balancer_url = before.balancer_url;
+    state.tried = before.tried;
+    state.tried_count = before.tried_count;
+    state.is_fallback = false;
+    *url = apr_pstrdup(state.r->pool, before.balancer_url);
+    apr_table_unset(state.r->subprocess_env, "CIRCUIT_BREAKER_FALLBACK");
+}
+
 bool take_fallback_of_worker(RequestState& state, const Breaker& breaker, char** url) noexcept {
     const char* const rest = before_canonical(state.r, rest_of(*url, breaker.key->name_ex));
     return take(state, name_for(state.r, breaker.fallback), rest, url);

@@ -12,6 +12,22 @@ namespace cb::httpd {
 /// Turns the request to the fallback of the balancer it was for. False if it has none, or is there already.
 [[nodiscard]] bool take_fallback_of_balancer(RequestState& state, char** url) noexcept;
 
+/// What a fallback takes the place of.
+struct Destination {
+    proxy_balancer* balancer;
+    const char* balancer_url;
+    proxy_worker** tried;
+    int tried_count;
+
+    explicit Destination(const RequestState& state) noexcept
+        : balancer(state.balancer),
+          balancer_url(state.balancer_url),
+          tried(state.tried),
+          tried_count(state.tried_count) {}
+};
+/// Turns the request back to where it was meant to go.
+void leave_fallback(RequestState& state, const Destination& before, char** url) noexcept;
+
 /// The same for a worker without a balancer.
 [[nodiscard]] bool take_fallback_of_worker(RequestState& state, const Breaker& breaker, char** url) noexcept;
 

@@ -40,6 +40,9 @@ void heed_health_check(Breaker& breaker, shm::Slot& slot) noexcept {
     const bool was_under_way = before << core::kGenerationBits == 0;  // at the first look: it may have begun before
     const std::uint64_t note = note_of(word.generation, check);
     if (!is_first_look && (check.ended == 0 || note == before)) return;
+    // Not before `min`; the check is looked at again then.
+    const bool is_too_soon = !shm::may_probe_early(slot, breaker.policy, runtime.process);
+    if (is_too_soon && !is_first_look && !was_under_way && check.has_passed) return;
     if (!breaker.last_check.compare_exchange_strong(before, note, std::memory_order_relaxed)) return;
     if (is_first_look || was_under_way || !check.has_passed) return;
     if (!shm::operate(slot, breaker.policy, runtime.process, core::EventKind::end_open_time)) return;

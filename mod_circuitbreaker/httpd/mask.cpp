@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "probe_marks.hpp"
 #include "refuse.hpp"
 #include "runtime.hpp"
 
@@ -26,6 +27,15 @@ bool is_barred(const proxy_worker_shared& worker, const proxy_balancer_shared& b
 
 bool is_usable(const proxy_worker_shared& worker, const proxy_balancer_shared& balancer) noexcept {
     return !is_barred(worker, balancer) && !is_in_error(worker);
+}
+
+bool is_last_resort(RequestState& state, const proxy_worker& worker) noexcept {
+    const proxy_balancer& balancer = *state.balancer;
+    if (balancer.workers->nelts < 2 || balancer.s->forcerecovery == 0) return false;
+    Breaker* const breaker = runtime.registry->find(worker);
+    if (breaker == nullptr || !breaker->is_enforcing() || !is_usable(*worker.s, *balancer.s)) return false;
+    shm::Slot& slot = *breaker->slot.load(std::memory_order_acquire);
+    return shm::may_probe_early(slot, breaker->policy, runtime.process) && may_probe(state, *breaker, slot);
 }
 
 Mask::Mask(RequestState& state) noexcept
@@ -56,15 +66,47 @@ void Mask::hide_at(int i, shm::Refusal refusal) noexcept {
     if (hidden_ == nullptr) {
         hidden_ = static_cast<Hidden*>(apr_pcalloc(pool_, static_cast<apr_size_t>(count_) * sizeof(Hidden)));
     }
-    hidden_[i] = {true, refusal};
+    hidden_[i].is_hidden = true;
+    hidden_[i].refusal = refusal;
 }
 
 void Mask::hide(const proxy_worker& worker, shm::Refusal refusal) noexcept {
     for (int i = 0; i < count_; ++i) {
-        if (workers_[i] != &worker) continue;
-        hide_at(i, refusal);
-        Breaker* const breaker = runtime.registry->find(worker);
-        if (breaker != nullptr) count_refusal(*breaker, *breaker->slot.load(std::memory_order_acquire), refusal);
+        if (workers_[i] == &worker) hide_at(i, refusal);
+    }
+    if (last_resort_ == &worker) last_resort_ = nullptr;
+}
+
+bool Mask::show_last_resort(RequestState& state) noexcept {
+    if (hidden_ == nullptr) return false;
+    int first = -1;
+    core::Millis least = 0;
+    for (int i = 0; i < count_; ++i) {
+        if (!hidden_[i].is_hidden || hidden_[i].was_shown || hidden_[i].refusal != shm::Refusal::open) continue;
+        if (!is_last_resort(state, *workers_[i])) continue;
+        const shm::Slot& slot = *runtime.registry->find(*workers_[i])->slot.load(std::memory_order_acquire);
+        const core::Word word = core::unpack(slot.word.load(std::memory_order_seq_cst));
+        const core::Millis left = core::open_remaining(word, runtime.process.clock.now());
+        if (first >= 0 && left >= least) continue;
+        first = i;
+        least = left;
+    }
+    if (first < 0) return false;
+    hidden_[first].is_hidden = false;
+    hidden_[first].was_shown = true;
+    last_resort_ = workers_[first];
+    return true;
+}
+
+void Mask::hide_last_resort() noexcept {
+    if (last_resort_ != nullptr) hide(*last_resort_, shm::Refusal::open);
+}
+
+void Mask::count_refusals() const noexcept {
+    for (int i = 0; i < count_; ++i) {
+        const shm::Refusal why = refusal(i);
+        Breaker* const breaker = why != shm::Refusal::none ? runtime.registry->find(*workers_[i]) : nullptr;
+        if (breaker != nullptr) count_refusal(*breaker, *breaker->slot.load(std::memory_order_acquire), why);
     }
 }
 

@@ -2,6 +2,7 @@
 //
 // Purpose: asks every breaker of a balancer once, and shows mod_proxy a balancer in which the refused members look
 // stopped: copies of their records in the request's pool, with IN_ERROR|STOPPED set (DESIGN 4.2).
+// And the last resort: where nothing else can serve, the open member whose open time ends first (DESIGN 13).
 // Thread safety: belongs to one request.
 // Invariants: allocates only if something is hidden; each member is asked once, so a request has one draw of a ramp.
 #ifndef CIRCUITBREAKER_HTTPD_MASK_HPP
@@ -14,11 +15,23 @@ namespace cb::httpd {
 /// Would mod_proxy give the member a request, by its own flags and errors?
 [[nodiscard]] bool is_usable(const proxy_worker_shared& worker, const proxy_balancer_shared& balancer) noexcept;
 
+/// Would an open member be probed before its open time is over, by this request, which finds no other one? Not in a
+/// balancer of one, nor with `forcerecovery=Off`.
+[[nodiscard]] bool is_last_resort(RequestState& state, const proxy_worker& worker) noexcept;
+
 class Mask {
   public:
     explicit Mask(RequestState& state) noexcept;
 
     void hide(const proxy_worker& worker, shm::Refusal refusal) noexcept;
+    /// Shows the next member that may be a last resort, and no other. False: there is none.
+    [[nodiscard]] bool show_last_resort(RequestState& state) noexcept;
+    /// The member that is shown as the last resort; nullptr: none.
+    [[nodiscard]] const proxy_worker* last_resort() const noexcept { return last_resort_; }
+    /// Hides it again, for good.
+    void hide_last_resort() noexcept;
+    /// Counts what is hidden as refused, once the choice is made.
+    void count_refusals() const noexcept;
     [[nodiscard]] bool is_empty() const noexcept { return hidden_ == nullptr; }
     /// Is there a breaker among the members?
     [[nodiscard]] bool has_breakers() const noexcept { return has_breakers_; }
@@ -35,6 +48,7 @@ class Mask {
   private:
     struct Hidden {
         bool is_hidden;
+        bool was_shown;  // as the last resort
         shm::Refusal refusal;
     };
     void hide_at(int i, shm::Refusal refusal) noexcept;
@@ -44,6 +58,7 @@ class Mask {
     proxy_worker** workers_;
     int count_;
     bool has_breakers_ = false;
+    proxy_worker* last_resort_ = nullptr;
     Hidden* hidden_ = nullptr;  // [count_], once something is hidden
 };
 

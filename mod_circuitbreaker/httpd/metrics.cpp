@@ -160,6 +160,9 @@ void put_backoff_level(Exposition& out, const Member& member) noexcept {
     out.put(Number::count(word_of(member).level));
 }
 
+void put_early(Exposition& out, const Member& member) noexcept {
+    out.put(Number::count(member.slot.totals.early.load(kRelaxed)));
+}
 void put_failovers(Exposition& out, const Member& member) noexcept {
     out.put(Number::count(member.slot.totals.failovers.load(kRelaxed)));
 }
@@ -204,6 +207,9 @@ constexpr MemberFamily kFamilies[] = {
      put_backoff_level},
     {{"failovers", kCounter, nullptr, "Requests that went on to another member after a call to this one."},
      put_failovers},
+    {{"early_rounds", kCounter, nullptr,
+      "Rounds of probes that began before the open time was over, as there was no other member."},
+     put_early},
     {{"suppressed", kCounter, nullptr, "Openings that CircuitBreakerMaxOpen did not allow."}, put_suppressed},
     {{"flapping", kGauge, nullptr, "1 while the breaker is reported as flapping."}, put_flapping},
 };

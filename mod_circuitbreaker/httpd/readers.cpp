@@ -195,7 +195,7 @@ constinit const Reader kReaders[kDirectives] = {
     {read_failure_rate, 1},
     {read_consecutive_failures, 1},
     {read_slow_call, 2},
-    {read_open_time, 5},
+    {read_open_time, 6},
     {read_max_open, 1},
     {read_probes, 5},
     {read_probe_timeout, 1},

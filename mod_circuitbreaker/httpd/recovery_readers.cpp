@@ -11,7 +11,7 @@ const char* read_open_time(const Words& words, Policy& policy) noexcept {
     open = core::OpenTime{};
     bool has_max = false;
     if (!parse_duration(words.word[0], core::kMinOpenTime, core::kMaxOpenTime, open.base)) {
-        return words.wrong(words.word[0], "a duration from 100ms to 24h (\"30s\")");
+        return words.wrong(words.word[0], "a duration from 100ms to 24h (\"5s\")");
     }
     for (int i = 1; i < words.count; ++i) {
         const char* const word = words.word[i];
@@ -28,12 +28,16 @@ const char* read_open_time(const Words& words, Policy& policy) noexcept {
             if (!parse_percent(jitter, 0, open.jitter)) {
                 return words.wrong(word, "jitter=PERCENT from 0 to 100 (\"jitter=10%\")");
             }
+        } else if (const char* min = value_of(word, "min")) {
+            if (!parse_duration(min, core::kMinOpenTime, core::kMaxOpenTime, open.min)) {
+                return words.wrong(word, "min=DURATION from 100ms to 24h (\"min=1s\")");
+            }
         } else if (const char* retry_after = value_of(word, "retry-after")) {
             if (!parse_on_off(retry_after, open.retry_after)) {
                 return words.wrong(word, "retry-after=On or retry-after=Off");
             }
         } else {
-            return words.wrong(word, "max=DURATION, factor=NUMBER, jitter=PERCENT or retry-after=On|Off");
+            return words.wrong(word, "max=DURATION, factor=NUMBER, jitter=PERCENT, min=DURATION or retry-after=On|Off");
         }
     }
     if (!has_max && open.max < open.base) open.max = open.base;  // a base above the default max is its own max

@@ -47,9 +47,7 @@ shm::Refusal refusal_of(RequestState& state, Breaker& breaker, shm::Slot& slot) 
     const bool is_refused =
         decision == core::Decision::refuse || (decision == core::Decision::probe && !may_probe(state, breaker, slot));
     if (!is_refused) return shm::Refusal::none;
-    const shm::Refusal refusal = shm::refusal_in(core::state_of(slot.word.load(std::memory_order_relaxed)));
-    count_refusal(breaker, slot, refusal);
-    return refusal;
+    return shm::refusal_in(core::state_of(slot.word.load(std::memory_order_relaxed)));
 }
 
 int refuse(request_rec* r, const Mask& mask) noexcept {

@@ -9,7 +9,7 @@
 
 namespace cb::httpd {
 
-/// Looks whether the breaker would let a request through, and counts it if not. In Observe: always Refusal::none.
+/// Looks whether the breaker would let a request through. In Observe: always Refusal::none.
 [[nodiscard]] shm::Refusal refusal_of(RequestState& state, Breaker& breaker, shm::Slot& slot) noexcept;
 /// Counts a refusal; in Observe as one that would have been.
 void count_refusal(const Breaker& breaker, shm::Slot& slot, shm::Refusal refusal) noexcept;

@@ -18,7 +18,8 @@ namespace {
 constexpr core::Millis kLeastTimeForUpload = 5 * core::kMillisPerSecond;
 
 /// Takes the permit for a call to `worker`. Refusal::none if it may be made (with or without a breaker).
-shm::Refusal take_permit(RequestState& state, proxy_worker& worker) noexcept {
+/// `is_last_resort`: there is no other member.
+shm::Refusal take_permit(RequestState& state, proxy_worker& worker, bool is_last_resort) noexcept {
     state.call.breaker = nullptr;  // of the call before, if there was one
     unmark_request(state);
     if (state.body != nullptr) {
@@ -31,7 +32,7 @@ shm::Refusal take_permit(RequestState& state, proxy_worker& worker) noexcept {
     const core::Millis span = lease_span(state.r, *breaker, worker);
     const shm::Admission admission =
         shm::admit(slot, breaker->policy, runtime.process, in_flight(*breaker), may_probe(state, *breaker, slot), span,
-                   ramp_ticket(state, *breaker, slot));
+                   ramp_ticket(state, *breaker, slot), is_last_resort);
     if (admission.refusal != shm::Refusal::none) {
         if (breaker->is_enforcing()) return admission.refusal;
         count_refusal(*breaker, slot, admission.refusal);
@@ -71,38 +72,69 @@ int give_up(const RequestState& state, const Mask& mask) noexcept {
     return state.tried_count > 0 ? HTTP_SERVICE_UNAVAILABLE : refuse(state.r, mask);
 }
 
-int choose_anew(RequestState& state, proxy_worker** worker, proxy_balancer** balancer, char** url) noexcept;
+/// Nobody is left to ask.
+constexpr int kNobody = -100;
 
-/// Lets mod_proxy choose until a permit could be taken. Each round has one member less, so it ends.
-int choose(RequestState& state, Mask& mask, proxy_worker** worker, proxy_balancer** balancer, char** url) noexcept {
+/// Lets mod_proxy choose until a permit could be taken. Each round has one member less, so it ends. With
+/// `last_resort` open members are left too, one after the other.
+int choose_among(RequestState& state, Mask& mask, bool last_resort, proxy_worker** worker, proxy_balancer** balancer,
+                 char** url) noexcept {
     for (;;) {
-        if (mask.hides_all_usable()) {
-            *worker = nullptr;
-            if (!take_fallback_of_balancer(state, url)) return give_up(state, mask);
-            return choose_anew(state, worker, balancer, url);  // once: a fallback has none
-        }
+        *worker = nullptr;
+        if (mask.hides_all_usable() && !(last_resort && mask.show_last_resort(state))) return kNobody;
         proxy_balancer view = *state.balancer;
         *balancer = mask.is_empty() ? state.balancer : mask.apply(view);
-        *worker = nullptr;
         state.is_nested = true;
         const int rv = proxy.run_pre_request(worker, balancer, state.r, state.conf, url);
         state.is_nested = false;
         *balancer = state.balancer;
         if (rv != OK || *worker == nullptr) {
+            if (rv != HTTP_SERVICE_UNAVAILABLE || mask.is_empty()) return rv;
             // nofailover: the session's own member is out, and nothing else will do.
-            if (rv == HTTP_SERVICE_UNAVAILABLE && !mask.is_empty()) return give_up(state, mask);
-            return rv;
+            if (mask.last_resort() == nullptr) return give_up(state, mask);
+            mask.hide_last_resort();
+            continue;
         }
         if (const int status = wait_for_body(state, **worker); status != OK) {
             *worker = nullptr;
             return status;
         }
-        const shm::Refusal refusal = take_permit(state, **worker);
+        const shm::Refusal refusal = take_permit(state, **worker, mask.last_resort() == *worker);
         if (refusal == shm::Refusal::none) return OK;
         // Another process was faster: without this member, then, and from the URL that we were given.
         mask.hide(**worker, refusal);
         *url = apr_pstrdup(state.r->pool, state.balancer_url);
     }
+}
+
+/// Among the members of the fallback, and if it refuses too, among those of both that may be a last resort.
+int choose_with_fallback(RequestState& state, Mask& own, const Destination& before, proxy_worker** worker,
+                         proxy_balancer** balancer, char** url) noexcept {
+    sync_members(*state.balancer, state.r->server, state.conf);
+    Mask mask(state);
+    int rv = choose_among(state, mask, false, worker, balancer, url);
+    if (rv == kNobody) {
+        leave_fallback(state, before, url);
+        rv = choose_among(state, own, true, worker, balancer, url);
+    }
+    if (rv == kNobody && take_fallback_of_balancer(state, url)) {
+        rv = choose_among(state, mask, true, worker, balancer, url);
+    }
+    mask.count_refusals();
+    return rv == kNobody ? give_up(state, mask) : rv;
+}
+
+int choose(RequestState& state, Mask& mask, proxy_worker** worker, proxy_balancer** balancer, char** url) noexcept {
+    const Destination before(state);
+    int rv = choose_among(state, mask, false, worker, balancer, url);
+    if (rv == kNobody && take_fallback_of_balancer(state, url)) {
+        rv = choose_with_fallback(state, mask, before, worker, balancer, url);
+    } else if (rv == kNobody) {
+        rv = choose_among(state, mask, true, worker, balancer, url);
+        if (rv == kNobody) rv = give_up(state, mask);
+    }
+    mask.count_refusals();
+    return rv;
 }
 
 /// Among the members of state.balancer, as they are now.
@@ -130,10 +162,10 @@ int admit_plain_worker(RequestState& state, proxy_worker** worker, proxy_balance
     shm::Refusal refusal = refusal_of(state, *breaker, slot);
     if (refusal == shm::Refusal::none) {
         if (const int status = wait_for_body(state, **worker); status != OK) return status;
-        refusal = take_permit(state, **worker);
+        refusal = take_permit(state, **worker, false);
         if (refusal == shm::Refusal::none) return OK;
-        count_refusal(*breaker, slot, refusal);
     }
+    count_refusal(*breaker, slot, refusal);
     *worker = nullptr;
     if (breaker->is_enforcing() && take_fallback_of_worker(state, *breaker, url)) {
         return choose_anew(state, worker, balancer, url);

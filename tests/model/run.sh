@@ -104,6 +104,7 @@ small() {
 	check max_open-cycles max_open cycles -O1 -DMEMBERS=2 -DMOVES=1
 	check changes changes safety -O1
 	check changes-cycles changes cycles -O1 -DK=1
+	check early early safety -O1
 }
 
 full() {
@@ -123,6 +124,8 @@ full() {
 	check max_open-steal max_open safety "$flags" -DSTEAL -DMEMBERS=2 -DKILLS=2 -DGENS=4 -DSEQS=4
 	check max_open-forced max_open safety "$flags" -DFORCED -DMEMBERS=2 -DKILLS=2
 	check changes-three changes safety "$flags" -DPROCS=3 -DK=1
+	check early-five early safety "$flags" -DK=5
+	check early-three early safety "$flags" -DPROCS=3 -DK=2
 }
 
 mutants() {
@@ -151,6 +154,9 @@ mutants() {
 		mutant "changes-$m" changes safety -D$m
 	done
 	mutant changes-WAIT changes cycles -DWAIT
+	for m in WORD_FIRST STORE KEEP_LAST RESHAPE; do
+		mutant "early-$m" early safety -D$m
+	done
 }
 
 mode=${1:-}

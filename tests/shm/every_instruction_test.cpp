@@ -101,6 +101,18 @@ core::Policy with_ramp() {
 }
 
 const Scene kScenes[] = {
+    {"ProbesEarlyAndFails", one_probe,
+     [](Stage& stage) {
+         call(*stage.slot, stage.rules, stage.world.parent(), kFatal, {stage.both, 2});
+         stage.rules.open_time.min = 100;
+         stage.world.pass(200);
+     },
+     [](Stage& stage) {
+         shm::Admission mine =
+             shm::admit(*stage.slot, stage.rules, stage.child(), stage.calls(), true, kLease, nullptr, true);
+         stage.finish(mine.permit, kBad);
+     },
+     1},
     {"Registers", policy, [](Stage&) {}, [](Stage& stage) { stage.register_child(); }, 0},
     {"BindsWhatIsThere", policy, [](Stage&) {},
      [](Stage& stage) {

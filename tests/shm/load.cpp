@@ -28,6 +28,7 @@ Members::Members(World& world) : single_rules(policy()), three_rules(policy()) {
     single_rules.ramp_up = {150, 50};
     single_rules.max_concurrent = kConcurrent;
     single_rules.linger = kBrief;
+    single_rules.open_time.min = 20;
     three_rules.window = {0, 17};
     three_rules.open_time = {100, 100, 1000, 0, false};
     three_rules.probes = {3, 2, 0, 3, 3};
@@ -108,6 +109,9 @@ void Load::call_single() {
     const bool may_hang = leases_ == Leases::brief && hanging_.kind == PermitKind::none && random_.below(4) == 0;
     const shm::InFlight in_flight = may_hang ? shm::InFlight{} : world_.in_flight(slot, column_);
     shm::Admission mine = ask(slot, rules, process_, in_flight, lease);
+    if (mine.refusal == Refusal::open && random_.below(4) == 0) {
+        mine = shm::admit(slot, rules, process_, in_flight, true, lease, nullptr, true);
+    }
     if (mine.refusal != Refusal::none) return;
     const bool is_probe = mine.permit.kind == PermitKind::probe;
     if (is_probe && random_.below(4) > 0) shm::mark(slot, mine.permit, shm::Phase::sent);

@@ -73,6 +73,11 @@ void Recorder::on_probe_lost(const shm::Slot&) noexcept {
     board_.lost.fetch_add(1);
 }
 
+void Recorder::on_early_round(const shm::Slot&, const shm::EarlyRound& round) noexcept {
+    (round.has_failed ? board_.early_failed : board_.early_begun).fetch_add(1);
+    if (round.is_repeated) board_.early_repeated.fetch_add(1);
+}
+
 void Recorder::on_flapping(const shm::Slot&, const core::Flapping& figures) noexcept {
     board_.flapping_figures = figures;
     board_.flapping.fetch_add(1);
@@ -247,6 +252,15 @@ void World::begin_reports() {
     }
 }
 
+namespace {
+
+/// The state that the last report led to: an early round is none of its own.
+std::uint32_t reported_state(std::uint64_t word) {
+    return static_cast<std::uint32_t>(core::is_early(word) ? core::State::open : core::state_of(word));
+}
+
+}  // namespace
+
 std::string wrong_with_reports(const World& world, const shm::Slot& slot, std::uint64_t may_be_missing) {
     const std::uint32_t index = world.segment.index_of(slot);
     const std::uint64_t reports = world.board.reports.load();
@@ -264,7 +278,7 @@ std::string wrong_with_reports(const World& world, const shm::Slot& slot, std::u
     }
     std::uint64_t missing = 0;
     std::uint64_t last = before.last.number;
-    auto state = static_cast<std::uint32_t>(core::state_of(before.last.word));
+    std::uint32_t state = reported_state(before.last.word);
     for (const auto& [number, report] : by_number) {
         if (number <= last) return "number " + std::to_string(number) + " was taken before these reports began";
         missing += number - last - 1;
@@ -277,7 +291,7 @@ std::string wrong_with_reports(const World& world, const shm::Slot& slot, std::u
     const shm::NumberedWord now = shm::numbered_word(slot);
     if (now.number < last) return "number " + std::to_string(last) + " was never reached";
     missing += now.number - last;
-    if (now.number == last && static_cast<std::uint32_t>(core::state_of(now.word)) != state) {
+    if (now.number == last && reported_state(now.word) != state) {
         return "the last change did not lead to where it is now";
     }
     if (missing > may_be_missing) return std::to_string(missing) + " changes were not reported";

@@ -59,9 +59,12 @@ struct Board {
     shm::Atomic64 now;  // ms: what the clock says
     shm::Atomic64 at_line;
     shm::Atomic64 stop;
-    std::atomic<const char*> wrong;   // the first thing a worker found wrong
-    shm::Atomic64 lost;               // on_probe_lost
-    shm::Atomic64 suppressed;         // on_suppressed
+    std::atomic<const char*> wrong;  // the first thing a worker found wrong
+    shm::Atomic64 lost;              // on_probe_lost
+    shm::Atomic64 suppressed;        // on_suppressed
+    shm::Atomic64 early_begun;       // on_early_round
+    shm::Atomic64 early_failed;
+    shm::Atomic64 early_repeated;
     shm::Atomic64 flapping;           // on_flapping
     core::Flapping flapping_figures;  // of the last of them
     Desk desk[Board::kDesks];
@@ -84,6 +87,7 @@ class Recorder final : public shm::Observer {
     void on_reset(const shm::Slot& slot, std::uint64_t number) noexcept override;
     void on_suppressed(const shm::Slot& slot, core::Reason reason, const core::Sums& sums) noexcept override;
     void on_probe_lost(const shm::Slot& slot) noexcept override;
+    void on_early_round(const shm::Slot& slot, const shm::EarlyRound& round) noexcept override;
     void on_flapping(const shm::Slot& slot, const core::Flapping& figures) noexcept override;
 
   private:

@@ -32,8 +32,8 @@ Step trip_at(std::uint32_t level, const Policy& policy, std::uint32_t draw = kNo
 
 TEST(Open, LastsTheOpenTimeOfItsLevel) {
     const Policy policy = default_policy();
-    const Millis expected[] = {30'000, 60'000, 120'000, 240'000, 300'000, 300'000};
-    for (std::uint32_t level = 0; level < 6; ++level) {
+    const Millis expected[] = {5'000, 10'000, 20'000, 40'000, 80'000, 160'000, 300'000, 300'000};
+    for (std::uint32_t level = 0; level < 8; ++level) {
         const Step step = trip_at(level, policy);
         EXPECT_EQ(step.open_for, expected[level]) << level;
         EXPECT_EQ(unpack(step.word).open_until, kNow + expected[level]) << level;
@@ -52,8 +52,8 @@ TEST(Open, LastsAsLongAsTheDrawOfItsJitterSays) {
 TEST(Open, LastsAtLeastAsLongAsTheAnswersOwnRetryAfterUpToTheMaximum) {
     Policy policy = default_policy();
     policy.open_time.retry_after = true;
-    EXPECT_EQ(trip_at(0, policy, kNoJitter, 10'000).open_for, 30'000U);
-    EXPECT_EQ(trip_at(0, policy, kNoJitter, 30'001).open_for, 30'001U);
+    EXPECT_EQ(trip_at(0, policy, kNoJitter, 3'000).open_for, 5'000U);
+    EXPECT_EQ(trip_at(0, policy, kNoJitter, 5'001).open_for, 5'001U);
     EXPECT_EQ(trip_at(0, policy, kNoJitter, 299'999).open_for, 299'999U);
     EXPECT_EQ(trip_at(0, policy, kNoJitter, 365 * kDay).open_for, 300'000U);
     EXPECT_EQ(
@@ -62,7 +62,7 @@ TEST(Open, LastsAtLeastAsLongAsTheAnswersOwnRetryAfterUpToTheMaximum) {
 }
 
 TEST(Open, TakesNoNoteOfRetryAfterUnlessToldTo) {
-    EXPECT_EQ(trip_at(0, default_policy(), kNoJitter, 200'000).open_for, 30'000U);
+    EXPECT_EQ(trip_at(0, default_policy(), kNoJitter, 200'000).open_for, 5'000U);
 }
 
 TEST(Open, KeepsRetryAfterAlsoWhenAProbeFails) {
@@ -91,12 +91,12 @@ TEST(Open, RefusesUntilItsOpenTimeIsOverWhereTheClockOutgrowsItsField) {
     const Policy policy = default_policy();
     const Millis turn = 1ULL << 36;
     Word word = fresh_closed();
-    apply(word, ended(Verdict::fatal), policy, turn - 10'000);
-    EXPECT_EQ(word.open_until, 20'000U);
-    EXPECT_EQ(step_of(word, asks(), policy, turn - 10'000).decision, Decision::refuse);
+    apply(word, ended(Verdict::fatal), policy, turn - 2'000);
+    EXPECT_EQ(word.open_until, 3'000U);
+    EXPECT_EQ(step_of(word, asks(), policy, turn - 2'000).decision, Decision::refuse);
     EXPECT_EQ(step_of(word, asks(), policy, turn).decision, Decision::refuse);
-    EXPECT_EQ(step_of(word, asks(), policy, turn + 19'999).decision, Decision::refuse);
-    EXPECT_EQ(step_of(word, asks(), policy, turn + 20'000).decision, Decision::probe);
+    EXPECT_EQ(step_of(word, asks(), policy, turn + 2'999).decision, Decision::refuse);
+    EXPECT_EQ(step_of(word, asks(), policy, turn + 3'000).decision, Decision::probe);
 }
 
 TEST(Open, IsLeftByNoResultOfAnyCall) {

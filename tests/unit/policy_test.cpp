@@ -18,9 +18,9 @@ OpenTime open_time(Millis base, Millis max, std::uint32_t factor_milli, std::uin
 
 TEST(OpenTimeAt, IsTheBaseTimesTheFactorForEachLevelUpToTheMaximum) {
     const OpenTime defaults{};
-    const Millis expected[] = {30'000, 60'000, 120'000, 240'000, 300'000};
+    const Millis expected[] = {5'000, 10'000, 20'000, 40'000, 80'000, 160'000, 300'000};
     for (std::uint32_t level = 0; level <= kMaxLevel; ++level) {
-        EXPECT_EQ(open_time_at(defaults, level, kNoJitter), expected[std::min(level, 4U)]) << level;
+        EXPECT_EQ(open_time_at(defaults, level, kNoJitter), expected[std::min(level, 6U)]) << level;
     }
 }
 
@@ -73,12 +73,12 @@ TEST(OpenTimeAt, StaysWithinItsJitterAndReachesBothEndsOfIt) {
 }
 
 TEST(OpenTimeAt, SpreadsItsJitterEvenly) {
-    const OpenTime time{};  // 30 s +- 10 %
+    const OpenTime time{};  // 5 s +- 10 %
     std::uint64_t sum = 0;
     constexpr std::uint64_t kDraws = 1 << 16;
     for (std::uint32_t i = 0; i < kDraws; ++i)
         sum += open_time_at(time, 0, i << 16);
-    EXPECT_NEAR(static_cast<double>(sum) / kDraws, 30'000, 2);
+    EXPECT_NEAR(static_cast<double>(sum) / kDraws, 5'000, 2);
 }
 
 TEST(OpenTimeAt, TakesItsJitterFromTheCappedTimeSoThatItMayPassTheMaximum) {
@@ -174,7 +174,8 @@ TEST(Policy, HasTheDocumentedDefaults) {
     EXPECT_EQ(policy.consecutive_failures, 5U);
     EXPECT_EQ(policy.slow_call.threshold, 0U);
     EXPECT_EQ(policy.slow_call.rate, 100U);
-    EXPECT_EQ(policy.open_time.base, 30'000U);
+    EXPECT_EQ(policy.open_time.base, 5'000U);
+    EXPECT_EQ(policy.open_time.min, 1'000U);
     EXPECT_EQ(policy.open_time.max, 300'000U);
     EXPECT_EQ(policy.open_time.factor_milli, 2000U);
     EXPECT_EQ(policy.open_time.jitter, 10U);

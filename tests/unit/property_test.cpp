@@ -33,6 +33,13 @@ std::string at(const Seen& seen) {
            ::testing::PrintToString(unpack(seen.step.word)) + ' ' + ::testing::PrintToString(seen.step.decision);
 }
 
+bool begins_early(const Seen& seen) {
+    return is_early(seen.step.word) && !is_early(seen.bits);
+}
+bool fails_early(const Seen& seen) {
+    return is_early(seen.bits) && state_of(seen.step.word) == State::open;
+}
+
 TEST(AnyLife, GoesAsASecondReadingOfTheDesignGoes) {
     for_each_life(1000, 300, [](const RandomWorld& world) {
         return [reference = Reference(world.first_generation())](const Seen& seen) mutable {
@@ -54,9 +61,10 @@ TEST(AnyLife, KeepsEveryWordAndEveryChangeLegal) {
         const bool is_reset = seen.event.kind == EventKind::reset;
         const bool is_reshape = seen.event.kind == EventKind::reshape;
         const bool is_end_of_ramp = from == State::recovering && seen.step.reason == Reason::ramp_over;
-        ASSERT_EQ(seen.step.transition, after.state != from) << at(seen);
+        const bool is_silent = begins_early(seen) || fails_early(seen);
+        ASSERT_EQ(seen.step.transition, after.state != from && !is_silent) << at(seen);
         const std::uint32_t generations = (after.generation - generation_of(seen.bits)) & kGenerationMask;
-        const bool is_new = (seen.step.transition && !is_end_of_ramp) || is_reset;
+        const bool is_new = (seen.step.transition && !is_end_of_ramp) || is_reset || is_silent;
         ASSERT_EQ(generations, is_reshape ? 2U : is_new ? 1U : 0U) << at(seen);
         ASSERT_EQ(is_change(seen.bits, seen.step.word), seen.step.transition || is_reset) << at(seen);
 
@@ -70,6 +78,36 @@ TEST(AnyLife, KeepsEveryWordAndEveryChangeLegal) {
             (seen.event.verdict == Verdict::success || seen.event.verdict == Verdict::ignore)) {
             ASSERT_FALSE(seen.step.transition && after.state == State::open) << at(seen);
         }
+    });
+}
+
+TEST(AnyLife, StaysOpenAsItWasWhenAnEarlyRoundFails) {
+    Word interrupted;
+    int failed = 0;
+    for_each_step(8000, 300, [&](const Seen& seen) {
+        if (begins_early(seen)) {
+            interrupted = unpack(seen.bits);
+            ASSERT_TRUE(seen.event.early) << at(seen);
+            ASSERT_EQ(interrupted.state, State::open) << at(seen);
+            ASSERT_GT(open_remaining(interrupted, seen.now), 0U) << at(seen);
+            ASSERT_EQ(seen.step.reason, Reason::no_other_member) << at(seen);
+        }
+        if (!fails_early(seen)) return;
+        ++failed;
+        Word after = unpack(seen.step.word);
+        ASSERT_NE(after.generation, interrupted.generation) << at(seen);
+        after.generation = interrupted.generation;
+        ASSERT_EQ(after, interrupted) << at(seen);
+        ASSERT_EQ(seen.step.open_for, open_remaining(interrupted, seen.now)) << at(seen);
+    });
+    EXPECT_GT(failed, 1000);
+}
+
+TEST(AnyLife, IsProbedEarlyOnlyWhereARequestFindsNoOtherMember) {
+    for_each_step(9000, 300, [](const Seen& seen) {
+        const Word before = unpack(seen.bits);
+        if (before.state != State::open || seen.event.early || open_remaining(before, seen.now) == 0) return;
+        ASSERT_NE(seen.step.decision, Decision::probe) << at(seen);
     });
 }
 
@@ -195,13 +233,14 @@ TEST(AnyLife, ComesToOpenWithFailuresUnlessItIsForced) {
 /// Else the lives above would prove little.
 TEST(AnyLife, PassesOftenThroughEveryChangeThereIs) {
     std::array<std::array<int, kStates>, kStates> count{};
-    std::array<int, 12> reasons{};
+    std::array<int, 13> reasons{};
     int steps = 0;
     int highest_level = 0;
     for_each_step(1000, 300, [&](const Seen& seen) {
         ++steps;
         const Word after = unpack(seen.step.word);
         highest_level = std::max<int>(highest_level, after.level);
+        if (begins_early(seen)) ++reasons[static_cast<std::size_t>(Reason::no_other_member)];
         if (!seen.step.transition) return;
         ++count[static_cast<std::size_t>(state_of(seen.bits))][static_cast<std::size_t>(after.state)];
         ++reasons[static_cast<std::size_t>(seen.step.reason)];

@@ -113,7 +113,9 @@ class RandomWorld {
 
     template <typename Carry>
     void request(Carry carry) {
-        Decision decision = carry(asks(upto(~0U)));
+        Event asked = asks(upto(~0U));
+        asked.early = one_in(8);  // it finds no other member
+        Decision decision = carry(asked);
         if (decision == Decision::probe) {
             std::vector<unsigned> free;
             for (unsigned i = 0; i < policy_.probes.concurrent; ++i) {
@@ -123,6 +125,7 @@ class RandomWorld {
             const unsigned slot = free[upto(free.size() - 1)];
             Event event = asks_with_lease(slot, one_in(5) ? static_cast<std::uint8_t>(between(1, kMaxProbes)) : 0);
             event.draw = upto(~0U);
+            event.early = asked.early;
             decision = carry(event);
             is_leased_[slot] = decision == Decision::probe;
         }
@@ -186,9 +189,11 @@ class RandomWorld {
     Decision carry_out(Event event, Visit& visit) {
         for (;;) {
             event.sums = sums_;
+            event.interrupted = is_early(bits_) ? interrupted_ : 0;
             const Step step = next(bits_, event, policy_, now_);
             visit(Seen{number_++, bits_, event, policy_, now_, step});
             if (generation_of(step.word) != generation_of(bits_)) sums_ = {};
+            if (is_early(step.word) && !is_early(bits_)) interrupted_ = unpack(bits_).open_until;
             bits_ = step.word;
             if (::testing::Test::HasFatalFailure()) return Decision::ignored;
             if (step.decision == Decision::ask_max_open) {
@@ -207,6 +212,7 @@ class RandomWorld {
     std::vector<Call> calls_;
     std::array<bool, 16> is_leased_{};
     Sums sums_;
+    Millis interrupted_ = 0;
     std::uint32_t health_ = 50;  // percent of calls that succeed in time
     bool is_fatal_possible_ = false;
     bool is_neutral_ = false;  // every probe proves nothing

@@ -71,6 +71,7 @@ class Reference {
             word.successes = static_cast<std::uint8_t>(successes_);
             word.failures = static_cast<std::uint8_t>(failures_);
             word.neutral = static_cast<std::uint8_t>(neutral_);
+            word.early = is_early_;
         }
         return word;
     }
@@ -90,6 +91,13 @@ class Reference {
         level_ = std::min(level, 31U);
         open_until_ = now + open_for;
         return {Decision::counted, true};
+    }
+
+    /// A round has failed. An early one has never been, but for the generation.
+    Answer reopen(std::uint32_t level, Millis now, Millis open_for) {
+        if (!is_early_) return open(level, now, open_for);
+        enter(State::open);
+        return {Decision::counted};
     }
 
     Answer force(State state) {
@@ -132,14 +140,15 @@ class Reference {
                 return {event.draw / 65536 < ramp_share(policy.ramp_up, ramp_so_far(now)) ? Decision::pass
                                                                                           : Decision::refuse};
             case State::open:
-                if (now < open_until_) return {Decision::refuse};
+                if (now < open_until_ && !event.early) return {Decision::refuse};
                 if (!has_lease) return {Decision::probe};
                 enter(State::half_open);
                 slots_.reset();
                 slots_.set(event.slot);
                 round_ = event.round > 0 ? event.round : policy.probes.round;
                 successes_ = failures_ = neutral_ = 0;
-                return {Decision::probe, true};
+                is_early_ = now < open_until_;
+                return {Decision::probe, !is_early_};
             case State::half_open:
                 if (slots_.count() + successes_ >= round_) return {Decision::refuse};
                 if (slots_.count() >= policy.probes.concurrent) return {Decision::refuse};
@@ -195,11 +204,11 @@ class Reference {
     Answer settle(const Event& event, const Policy& policy, Millis now, Millis open_for) {
         if (state_ != State::half_open || !slots_.test(event.slot)) return {Decision::ignored};
         slots_.reset(event.slot);
-        if (event.verdict == Verdict::fatal) return open(level_ + 1, now, open_for);
+        if (event.verdict == Verdict::fatal) return reopen(level_ + 1, now, open_for);
         if (event.verdict == Verdict::failure || event.slow) {
-            if (++failures_ > policy.probes.tolerate) return open(level_ + 1, now, open_for);
+            if (++failures_ > policy.probes.tolerate) return reopen(level_ + 1, now, open_for);
         } else if (event.verdict != Verdict::success) {
-            if (++neutral_ == 15) return open(level_, now, open_for);
+            if (++neutral_ == 15) return reopen(level_, now, open_for);
         } else if (++successes_ >= std::min(policy.probes.successes, round_)) {
             enter(policy.ramp_up.duration > 0 ? State::recovering : State::closed);
             ramp_start_ = now;
@@ -217,6 +226,7 @@ class Reference {
     std::uint32_t successes_since_closing_ = 0;
     Millis open_until_ = 0;
     Millis ramp_start_ = 0;
+    bool is_early_ = false;  // half-open
     std::bitset<16> slots_;
     std::uint32_t round_ = 0;
     std::uint32_t successes_ = 0;

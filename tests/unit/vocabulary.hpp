@@ -32,7 +32,7 @@ inline void PrintTo(const Word& word, std::ostream* out) {
          << word.consecutive << ", tripped " << word.tripped << ", since closing " << word.successes_since_closing
          << ", open until " << word.open_until << ", slots " << word.slots << ", round " << +word.round
          << ", successes " << +word.successes << ", failures " << +word.failures << ", neutral " << +word.neutral
-         << ", ramp start " << word.ramp_start << '}';
+         << ", early " << word.early << ", ramp start " << word.ramp_start << '}';
 }
 
 }  // namespace cb::core

@@ -23,8 +23,14 @@ Word half_open(std::uint8_t level = 0) {
     return word;
 }
 
+Policy policy_of_30s() {
+    Policy policy = default_policy();
+    policy.open_time.base = 30'000;
+    return policy;
+}
+
 /// Open times of 30, 60, 120, 240, 300 s.
-const Policy kPolicy = default_policy();
+const Policy kPolicy = policy_of_30s();
 
 TEST(HasWaitedInVain, IsFalseUntilAnOpenTimeAfterTheOpenTimesEnd) {
     const Word word = open_until(kNow);

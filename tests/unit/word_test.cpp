@@ -86,6 +86,23 @@ TEST(Word, OfAHalfOpenBreakerHoldsItsSlotsAndItsRound) {
     expect_field(State::half_open, &Word::neutral, 4, 0);
 }
 
+TEST(Word, OfAnEarlyRoundHasAStateFieldOfItsOwnAndIsHalfOpen) {
+    Word word = sample(State::half_open);
+    const std::uint64_t plain = pack(word);
+    EXPECT_FALSE(is_early(plain));
+    word.early = true;
+    EXPECT_EQ(pack(word), (plain & ones(61, 0)) | kEarlyCode << 61);
+    EXPECT_EQ(unpack(pack(word)), word);
+    EXPECT_TRUE(is_early(pack(word)));
+    EXPECT_EQ(state_of(pack(word)), State::half_open);
+    for (const State state : kAllStates) {
+        if (state == State::half_open) continue;
+        Word other = sample(state);
+        other.early = true;  // no field of that state
+        EXPECT_EQ(pack(other), pack(sample(state))) << name(state);
+    }
+}
+
 TEST(Word, OfARecoveringBreakerHoldsTheStartOfItsRampAndFailuresInARow) {
     expect_field(State::recovering, &Word::ramp_start, 26, 10);
     expect_field(State::recovering, &Word::consecutive, 10, 0);
@@ -107,10 +124,11 @@ TEST(Word, KeepsEveryFieldAtItsLargestValueBesideAllTheOthers) {
     }
 }
 
-TEST(Word, ComesBackTheSameForAnyBitsOfTheFourStatesWithAPayload) {
+TEST(Word, ComesBackTheSameForAnyBitsOfTheStatesWithAPayload) {
     std::mt19937_64 random(1);
     for (int i = 0; i < 100'000; ++i) {
-        const std::uint64_t bits = (random() & ones(61, 0)) | (random() % 4) << 61;
+        const std::uint64_t code = random() % 5;
+        const std::uint64_t bits = (random() & ones(61, 0)) | (code == 4 ? kEarlyCode : code) << 61;
         ASSERT_EQ(pack(unpack(bits)), bits) << std::hex << bits;
         ASSERT_EQ(state_of(bits), unpack(bits).state);
         ASSERT_EQ(generation_of(bits), unpack(bits).generation);

@@ -160,6 +160,7 @@ void write_totals(const HtmlOut& out, const MemberSnapshot& member) noexcept {
     }
     if (counts.probes > 0) write_total(out, "probes", counts.probes);
     if (counts.failovers > 0) write_total(out, "sent on to another member", counts.failovers);
+    if (counts.early > 0) write_total(out, "probed early: no other member", counts.early);
     if (counts.suppressed > 0) write_total(out, "openings suppressed by MaxOpen", counts.suppressed);
     if (counts.probes_lost > 0) write_total(out, "probes lost", counts.probes_lost);
     if (counts.late > 0) write_total(out, "results that came late", counts.late);

@@ -79,6 +79,7 @@ void put_totals(JsonPageWriter& out, const Counts& counts) noexcept {
     out.number("late", counts.late);
     out.number("suppressed", counts.suppressed);
     out.number("failovers", counts.failovers);
+    out.number("probed_early", counts.early);
     put_refusals(out, "refused", counts.refused);
     put_refusals(out, "would_refuse", counts.would_refuse);
     out.number("transitions", counts.all_transitions());

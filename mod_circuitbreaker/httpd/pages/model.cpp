@@ -5,6 +5,7 @@
 
 #include "httpd/runtime.hpp"
 #include "shm/changes.hpp"
+#include "shm/early.hpp"
 
 namespace cb::httpd {
 namespace {
@@ -36,6 +37,7 @@ void read_counts(Counts& counts, const shm::Totals& totals) noexcept {
     counts.late = totals.late.load(kRelaxed);
     counts.suppressed = totals.suppressed.load(kRelaxed);
     counts.failovers = totals.failovers.load(kRelaxed);
+    counts.early = totals.early.load(kRelaxed);
     copy(counts.refused, totals.refused);
     copy(counts.would_refuse, totals.would_refuse);
     for (std::size_t from = 0; from < core::kStates; ++from)
@@ -133,6 +135,8 @@ void read_member(MemberSnapshot& member, std::uint32_t index) noexcept {
     member.reason = core::Reason::none;
     if (member.changes > 0 && member.change[member.changes - 1].to == member.word.state)
         member.reason = member.change[member.changes - 1].reason;
+    if (member.word.early) member.reason = core::Reason::no_other_member;
+    member.was_probed_early = shm::was_probed_early(slot.interrupted.load(kRelaxed), now.word);
     member.next_probe_in = member.word.state == core::State::open ? core::open_remaining(member.word, member.now) : 0;
     member.sums = shm::sums_now(slot, member.policy, runtime.process);
     member.ramp_percent = 0;
@@ -146,7 +150,9 @@ void read_member(MemberSnapshot& member, std::uint32_t index) noexcept {
         member.in_flight += runtime.segment.row(index)[column].load(kRelaxed);
     member.leases = shm::count_leases(slot);
     read_counts(member.counts, slot.totals);
-    member.counts.state_ms[static_cast<std::size_t>(member.word.state)] += member.in_state_for();
+    // Until an early round succeeds, its breaker counts as open.
+    const core::State counted = member.word.early ? core::State::open : member.word.state;
+    member.counts.state_ms[static_cast<std::size_t>(counted)] += member.in_state_for();
     read_durations(member.calls, slot.call_duration);
     read_durations(member.probes, slot.probe_duration);
     member.failed_calls = shm::read_failed_calls(slot, member.failed_call);

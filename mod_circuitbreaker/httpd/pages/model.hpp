@@ -26,6 +26,7 @@ struct Counts {
     std::uint64_t late;
     std::uint64_t suppressed;
     std::uint64_t failovers;
+    std::uint64_t early;
     std::uint64_t refused[shm::kRefusals];
     std::uint64_t would_refuse[shm::kRefusals];
     std::uint64_t transition[core::kStates][core::kStates];
@@ -64,6 +65,7 @@ struct MemberSnapshot {
     core::Millis since;          // start of the present state
     core::Reason reason;         // of the change that led to it; none: it has never changed
     core::Millis next_probe_in;  // open: until it may be probed
+    bool was_probed_early;       // open: its last round began early, and failed
     core::Sums sums;
     std::uint32_t ramp_percent;  // recovering: requests let through; otherwise 0
     std::uint32_t in_flight;     // calls, probes included

@@ -36,6 +36,7 @@ void put_counts(request_rec* r, const Counts& counts) noexcept {
     put(r, "Late", counts.late);
     put(r, "Suppressed", counts.suppressed);
     put(r, "Failovers", counts.failovers);
+    put(r, "Probed-early", counts.early);
     put(r, "Refused", counts.all_refused());
     put(r, "Would-refuse", counts.all_would_refuse());
     for (std::uint32_t i = 1; i < shm::kRefusals; ++i) {

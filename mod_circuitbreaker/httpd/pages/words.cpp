@@ -22,9 +22,9 @@ const char* on_off(bool is_on) noexcept {
 }
 
 const char* open_time_text(apr_pool_t* p, const core::OpenTime& open) noexcept {
-    return apr_psprintf(p, "%s max=%s factor=%u.%03u jitter=%u retry-after=%s", duration_text(p, open.base),
+    return apr_psprintf(p, "%s max=%s factor=%u.%03u jitter=%u min=%s retry-after=%s", duration_text(p, open.base),
                         duration_text(p, open.max), open.factor_milli / 1000, open.factor_milli % 1000, open.jitter,
-                        on_off(open.retry_after));
+                        duration_text(p, open.min), on_off(open.retry_after));
 }
 
 const char* probes_text(apr_pool_t* p, const core::Probes& probes) noexcept {
@@ -118,6 +118,8 @@ const char* reason_phrase(apr_pool_t* p, core::Reason reason, const core::Policy
             return "a fatal outcome";
         case core::Reason::open_time_over:
             return "open time was over";
+        case core::Reason::no_other_member:
+            return core::name(reason).data();
         case core::Reason::probe_failed:
             return policy.probes.tolerate > 0 ? "too many probes failed" : "a probe failed";
         case core::Reason::no_evidence:
@@ -154,8 +156,9 @@ const char* outlook(apr_pool_t* p, const MemberSnapshot& member) noexcept {
         case core::State::closed:
             return "";
         case core::State::open:
-            return member.next_probe_in > 0 ? apr_psprintf(p, "may be probed in %s", span_text(p, member.next_probe_in))
-                                            : "will be probed by the next request";
+            if (member.next_probe_in == 0) return "will be probed by the next request";
+            return apr_psprintf(p, "may be probed in %s%s", span_text(p, member.next_probe_in),
+                                member.was_probed_early ? "; was probed early, in vain: no other member" : "");
         case core::State::half_open:
             return apr_psprintf(p, "%u of %u probes in flight; %u of %u needed have succeeded",
                                 member.probes_in_flight(), member.policy.probes.concurrent, member.word.successes,
