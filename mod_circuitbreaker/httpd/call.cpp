@@ -56,7 +56,7 @@ int run_call(RequestState& state, proxy_worker& worker, char* url, const char* p
     call.has_run = true;
     const char* const scheme = worker.s->scheme;
     call.is_http = strncmp(scheme, "http", 4) == 0 || strncmp(scheme, "ws", 2) == 0;
-    if (state.failover.tries > 1) clear_notes(state.r);  // of the call before
+    if (state.failover.calls > 1) clear_notes(state.r);  // of the call before
     call.response_filter = add_response_filter(state);
     note_begin(state);
     state.is_nested = true;
@@ -108,7 +108,9 @@ extern "C" int on_scheme_handler(request_rec* r, proxy_worker* worker, proxy_ser
         note_end_for_rules(*state, rv);
         finish_call(*state, outcome);
         const HeldAnswer answer = held_answer(state->call);
-        const bool is_withheld = may_go_on(*state, rv, outcome, attempts) || is_withheld_at_end(*state, outcome);
+        const bool has_no_connection = may_go_on(*state, rv, outcome, attempts);
+        if (has_no_connection) --state->failover.tries;  // its member has got nothing
+        const bool is_withheld = has_no_connection || is_withheld_at_end(*state, outcome);
         if (!is_withheld || !go_elsewhere(*state, &worker, &url)) return give(r, answer, rv);
         proxy.initialize_worker(worker, r->server, conf->pool);
         if (state->call.breaker == nullptr) return run_unwatched(*state, *worker, url);

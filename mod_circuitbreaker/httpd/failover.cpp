@@ -144,7 +144,8 @@ bool has_remote(const RequestState& state) noexcept {
 void begin_try(RequestState& state) noexcept {
     Failover& failover = state.failover;
     const Call& call = state.call;
-    if (failover.tries++ == 0) {
+    ++failover.tries;
+    if (failover.calls++ == 0) {
         failover.began_at = call.started;
         failover.first = call.worker;
     }
@@ -157,7 +158,7 @@ void begin_try(RequestState& state) noexcept {
     if (!is_at_start(state.r) || is_bound(state) || sends_error_page_itself(state) || has_remote(state)) return;
     // From the first call on, or never: an earlier one may have read some of it already.
     if (state.body != nullptr && !failover.keeps_body) {
-        if (failover.tries > 1) return;
+        if (failover.calls > 1) return;
         failover.keeps_body = keep_body(state.r, *state.body, static_cast<apr_off_t>(body_limit(state)));
         if (!failover.keeps_body) return;
     }

@@ -100,7 +100,8 @@ struct Failover {
     bool keeps_body = false;              // so that the request may be sent again
     const proxy_worker* first = nullptr;  // member of the first call
     core::Millis began_at = 0;
-    int tries = 0;
+    int calls = 0;
+    int tries = 0;  // of these, the ones with a connection to their member
 };
 struct Ramp;  // ramp.cpp
 

@@ -97,6 +97,11 @@ INSTANTIATE_TEST_SUITE_P(
                     "30s ",
                     {"jitter=", "jitter=101", "jitter=-1", "jitter=10s", "jitter=Off"},
                     "from 0 to 100"},
+        WrongValues{"OpenTimeMin",
+                    "CircuitBreakerOpenTime",
+                    "30s ",
+                    {"min=99ms", "min=25h", "min=", "min=1", "min=Off"},
+                    "min=DURATION from 100ms to 24h"},
         WrongValues{"OpenTimeKey",
                     "CircuitBreakerOpenTime",
                     "30s ",
@@ -198,7 +203,8 @@ TEST(RightValue, OfEveryDirectivePassesToTheEndsOfItsRange) {
         {"CircuitBreakerSlowCall ", "1ms", "24h rate=1", "2s rate=100%", "2s RATE=50", "Off"},
         {"CircuitBreakerOpenTime ", "100ms", "24h", "24h max=24h", "30s max=30s", "30s factor=1", "30s factor=100",
          "30s factor=1.125", "30s retry-after=on", "30s jitter=0", "30s jitter=100%",
-         "30s jitter=5 factor=1.5 max=1min", "10min"},  // above the default max: then it is its own
+         "30s jitter=5 factor=1.5 max=1min", "30s min=100ms", "30s min=24h",
+         "10min"},  // above the default max: then it is its own
         {"CircuitBreakerMaxOpen ", "1", "100%", "34"},
         {"CircuitBreakerProbes ", "1", "63", "63 concurrent=16 tolerate=15 successes=63", "17 concurrent=1",
          "3 successes=1 tolerate=0", "3 max=3", "3 concurrent=12 tolerate=1 successes=2 max=12", "1 max=63"},

@@ -222,7 +222,7 @@ TEST_F(StatusPage, ShowsThePolicyInForce) {
     };
     for (const char* line :
          {"CircuitBreaker Observe", "CircuitBreakerWindow 100calls", "CircuitBreakerFailureRate Off",
-          "CircuitBreakerOpenTime 5s max=1min factor=1.500 jitter=10 retry-after=Off",
+          "CircuitBreakerOpenTime 5s max=1min factor=1.500 jitter=10 min=1s retry-after=Off",
           "CircuitBreakerProbes 4 concurrent=9 tolerate=1 successes=4 max=9",
           "CircuitBreakerFailover All budget=20 tries=3 timeout=5s", "CircuitBreakerHealthCheck Early",
           "CircuitBreakerRampUp 1min from=5", "CircuitBreakerProbeHeader X-Probe",
@@ -248,9 +248,10 @@ TEST_F(StatusPage, HasADocumentedJsonSchema) {
               "minimum_calls failure_percent consecutive_failures slow_call_ms slow_percent in_flight");
     EXPECT_EQ(keys_of(json_object_get(member, "probes")),
               "in_flight overdue concurrent succeeded needed failed tolerated neutral");
-    EXPECT_EQ(keys_of(json_object_get(member, "totals")),
-              "calls verdicts outcomes slow probes probes_lost late suppressed failovers refused would_refuse "
-              "transitions opened state_ms");
+    EXPECT_EQ(
+        keys_of(json_object_get(member, "totals")),
+        "calls verdicts outcomes slow probes probes_lost late suppressed failovers probed_early refused would_refuse "
+        "transitions opened state_ms");
     EXPECT_EQ(keys_of(json_array_get(json_object_get(member, "changes"), 0)), "time state reason level");
     EXPECT_EQ(keys_of(json_array_get(json_object_get(member, "failed_calls"), 0)),
               "time outcome latency_ms method path");

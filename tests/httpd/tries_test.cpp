@@ -81,9 +81,9 @@ TEST_P(Tries, FailingAnswersTakeAsManyCallsAsTriesSaysAndAtMostOneAMember) {
     EXPECT_EQ(calls_of_a_request(503), 4U) << "maxattempts is not about answers";
 }
 
-TEST_P(Tries, ConnectionsThatFailTakeAsManyAsMaxattemptsSaysOrTriesIfThatIsMore) {
+TEST_P(Tries, ConnectionsThatFailTakeAsManyAsMaxattemptsSaysAndTriesOnTop) {
     all_refuse();
-    for (const char* failover : {"Off", "All budget=100 tries=2", "All budget=0 tries=100"}) {
+    for (const char* failover : {"Off", "All budget=0 tries=100"}) {
         start(failover);
         EXPECT_EQ(calls_of_a_request(503), kTen) << failover << ": by default all members";
         start(failover, "    ProxySet maxattempts=2\n");
@@ -91,17 +91,29 @@ TEST_P(Tries, ConnectionsThatFailTakeAsManyAsMaxattemptsSaysOrTriesIfThatIsMore)
         start(failover, "    ProxySet maxattempts=50\n");
         EXPECT_EQ(calls_of_a_request(503), kTen) << failover;
     }
+    start("All budget=100 tries=2");
+    EXPECT_EQ(calls_of_a_request(503), kTen);
+    start("All budget=100 tries=2", "    ProxySet maxattempts=2\n");
+    EXPECT_EQ(calls_of_a_request(503), 4U) << "the first two are none of the two";
     start("All budget=100 tries=5", "    ProxySet maxattempts=2\n");
-    EXPECT_EQ(calls_of_a_request(503), 5U) << "the first three cost nothing, the others a retry each";
+    EXPECT_EQ(calls_of_a_request(503), 7U) << "the first two are none of the five";
 }
 
 TEST_P(Tries, OfBothKindsCountTogether) {
-    // Nine that can't be reached come first; what the tenth says is the end, as it is the tenth of two tries.
+    // Nine that can't be reached come first, which are no tries; what the tenth says is the end, as there is no other.
     all_refuse();
     members_[9]->accept_again();
     members_[9]->answer(Reply::status(503, "no"));
     start("All budget=100 tries=2", "", 9);
     EXPECT_EQ(calls_of_a_request(503), kTen);
+    // One that can't be reached comes first, which is no try: two others are asked.
+    for (const auto& member : members_) {
+        member->accept_again();
+        member->answer(Reply::status(503, "no"));
+    }
+    members_[0]->refuse();
+    start("All budget=100 tries=2", "", 1);
+    EXPECT_EQ(calls_of_a_request(503), 3U);
     // Two failing answers of three tries come first; the third call fails to connect, and goes on by maxattempts.
     for (const auto& member : members_)
         member->accept_again();

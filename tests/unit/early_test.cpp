@@ -150,8 +150,8 @@ TEST(EarlyRound, StaysOneWhenTheWindowGetsAnotherShape) {
 }
 
 TEST(EarlyRound, IsForNoStateButOpen) {
-    for (const State state : {State::closed, State::half_open, State::recovering, State::forced_open,
-                              State::forced_closed}) {
+    for (const State state :
+         {State::closed, State::half_open, State::recovering, State::forced_open, State::forced_closed}) {
         for (const Event& event : {asks(), asks_with_lease(0)}) {
             const Step plain = step_of(sample(state), event, default_policy());
             const Step early = step_of(sample(state), without_others(event), default_policy());

@@ -1,0 +1,228 @@
+// Members that are restarted one after another, 2 s each, under a steady load: an everyday deployment is no outage. Three
+// servers have the same members at the same time: httpd without the module, with its defaults, and with Failover All.
+#include <thread>
+
+#include "traffic.hpp"
+
+namespace cb::test {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::seconds;
+
+enum class Manner { stops, is_killed, starts_with_503 };
+
+std::string manner_name(Manner manner) {
+    switch (manner) {
+        case Manner::stops:
+            return "stops";
+        case Manner::is_killed:
+            return "is_killed";
+        case Manner::starts_with_503:
+            return "starts_with_503";
+    }
+    return "";
+}
+
+enum Server : std::size_t { stock, defaults, failover_all, kServers };
+constexpr const char* kConfig[kServers] = {"", "CircuitBreaker On\n", "CircuitBreaker On\nCircuitBreakerFailover All\n"};
+constexpr milliseconds kDown(2000);
+constexpr milliseconds kUnwell(4000);  // of one that starts with 503
+constexpr milliseconds kWork(10);      // of each request
+
+/// A member that works on each request for a while, and counts for each server what it cut off by dying.
+class Member {
+  public:
+    explicit Member(const std::string& name) : backend(name) {
+        backend.answer([this](const Request& request) { return serve(request); });
+    }
+    void stop(Manner manner) {
+        if (manner == Manner::is_killed) ++life_;
+        backend.refuse();
+    }
+    void start(Manner manner) {
+        is_unwell_ = manner == Manner::starts_with_503;
+        if (!is_unwell_) become_well();
+        backend.accept_again();
+    }
+    void become_well() {
+        for (auto& at : served_at_)
+            at = 0;
+        well_at_ = Clock::now().time_since_epoch().count();
+        is_unwell_ = false;
+    }
+    [[nodiscard]] unsigned cut(Server server) const { return cut_[server]; }
+    [[nodiscard]] bool has_served(Server server) const { return well_at_ != 0 && served_at_[server] != 0; }
+    /// From when it was well until that server first had a good answer of it.
+    [[nodiscard]] milliseconds away(Server server) const {
+        return std::chrono::duration_cast<milliseconds>(Clock::duration(served_at_[server] - well_at_));
+    }
+
+    Backend backend;
+
+  private:
+    Reply serve(const Request& request) {
+        const auto server = static_cast<std::size_t>(request.target[1] - '0');
+        const unsigned born_in = life_;
+        std::this_thread::sleep_for(kWork);
+        if (life_ != born_in) {
+            ++cut_[server];
+            return Reply::reset();
+        }
+        if (is_unwell_) return Reply::status(503, "starting");
+        Clock::rep never = 0;
+        served_at_[server].compare_exchange_strong(never, Clock::now().time_since_epoch().count());
+        return Reply::ok(backend.name());
+    }
+
+    std::atomic<unsigned> life_{0};
+    std::atomic<bool> is_unwell_{false};
+    std::atomic<Clock::rep> well_at_{0};
+    std::atomic<Clock::rep> served_at_[kServers]{};
+    std::atomic<unsigned> cut_[kServers]{};
+};
+
+/// Clients whose requests come at a steady rate, whatever becomes of them.
+class SteadyLoad {
+  public:
+    explicit SteadyLoad(const std::string& url) {
+        for (unsigned i = 0; i < kClients; ++i)
+            threads_.emplace_back([this, url, i] { run(url, kPeriod * i / kClients); });
+    }
+    ~SteadyLoad() { finish(); }
+    SteadyLoad(const SteadyLoad&) = delete;
+    SteadyLoad& operator=(const SteadyLoad&) = delete;
+    [[nodiscard]] bool wait_for_answers(unsigned count) const {
+        return wait_until([&] { return answers_ >= count; }, patience, "answers");
+    }
+    void finish() {
+        stop_ = true;
+        threads_.clear();
+    }
+    [[nodiscard]] unsigned answers() const { return answers_; }
+    [[nodiscard]] unsigned lost() const { return lost_; }
+
+  private:
+    static constexpr unsigned kClients = 3;
+    static constexpr milliseconds kPeriod{20};
+
+    void run(const std::string& url, milliseconds offset) {
+        Client client;
+        for (auto next = Clock::now() + offset; !stop_; next += kPeriod) {
+            std::this_thread::sleep_until(next);
+            const Response response = client.get(url);
+            if (response.status != 200 || !response.complete()) ++lost_;
+            ++answers_;
+        }
+    }
+
+    std::atomic<bool> stop_{false};
+    std::atomic<unsigned> answers_{0};
+    std::atomic<unsigned> lost_{0};
+    std::vector<std::jthread> threads_;
+};
+
+/// The three servers, and clients at each.
+class Site {
+  public:
+    Site(Mpm mpm, const std::vector<Member*>& members) {
+        for (std::size_t i = 0; i < kServers; ++i) {
+            std::string lines;
+            for (Member* member : members)
+                lines += "  BalancerMember " + member->backend.member() + "/" + std::to_string(i) + "\n";
+            HttpdOptions options = site(mpm, kConfig[i], balancer_of(lines));
+            options.circuitbreaker = i != stock;
+            if (i == stock) options.config = balancer_of(lines);
+            options.children = mpm == Mpm::prefork ? 8 : 2;
+            servers_.push_back(std::make_unique<Httpd>(options));
+            servers_.back()->start();
+        }
+    }
+    void begin_load() {
+        for (const auto& server : servers_)
+            loads_.push_back(std::make_unique<SteadyLoad>(server->url("/app/x")));
+    }
+    void finish_load() {
+        for (const auto& load : loads_)
+            load->finish();
+    }
+    [[nodiscard]] const SteadyLoad& load(Server server) const { return *loads_[server]; }
+    [[nodiscard]] const Httpd& operator[](Server server) const { return *servers_[server]; }
+
+  private:
+    std::vector<std::unique_ptr<Httpd>> servers_;
+    std::vector<std::unique_ptr<SteadyLoad>> loads_;
+};
+
+/// What happens when: the scenario itself takes this time.
+struct Happening {
+    milliseconds at;
+    std::function<void()> happen;
+};
+void play(std::vector<Happening> happenings) {
+    std::stable_sort(happenings.begin(), happenings.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
+    const auto begin = Clock::now();
+    for (const Happening& each : happenings) {
+        std::this_thread::sleep_until(begin + each.at);
+        each.happen();
+    }
+}
+
+class RollingRestart : public testing::TestWithParam<std::tuple<Manner, int, Mpm>> {};
+INSTANTIATE_TEST_SUITE_P(
+    Gaps, RollingRestart,
+    testing::Combine(testing::Values(Manner::stops, Manner::is_killed, Manner::starts_with_503),
+                     testing::Values(500, 3000, 6000), each_mpm),
+    [](const auto& info) {
+        return manner_name(std::get<0>(info.param)) + "_gap_" + std::to_string(std::get<1>(info.param)) + "_ms_" +
+               name_of(std::get<2>(info.param));
+    });
+
+TEST_P(RollingRestart, LosesNoMoreThanWithoutTheModuleAndNothingWithFailoverAll) {
+    const auto [manner, gap, mpm] = GetParam();
+    Member a("a");
+    Member b("b");
+    Member c("c");
+    const std::vector<Member*> members{&a, &b, &c};
+    Site servers(mpm, members);
+    servers.begin_load();
+    for (const Server server : {stock, defaults, failover_all})
+        ASSERT_TRUE(servers.load(server).wait_for_answers(50));
+
+    std::vector<Happening> happenings;
+    milliseconds at(0);
+    for (Member* member : members) {
+        happenings.push_back({at, [member, how = manner] { member->stop(how); }});
+        happenings.push_back({at + kDown, [member, how = manner] { member->start(how); }});
+        if (manner == Manner::starts_with_503) {
+            happenings.push_back({at + kDown + kUnwell, [member] { member->become_well(); }});
+        }
+        at += kDown + milliseconds(gap);
+    }
+    play(happenings);
+    for (const Server server : {defaults, failover_all}) {
+        for (const Member* member : members) {
+            EXPECT_TRUE(wait_until([&] { return member->has_served(server); }, milliseconds(15'000), "its traffic"));
+        }
+    }
+    servers.finish_load();
+
+    const auto cut = [&](Server server) { return a.cut(server) + b.cut(server) + c.cut(server); };
+    const auto lost = [&](Server server) { return servers.load(server).lost(); };
+    for (const Server server : {stock, defaults, failover_all}) {
+        std::cout << "server " << server << ": lost " << lost(server) << " of " << servers.load(server).answers()
+                  << ", cut " << cut(server) << ", away";
+        for (const Member* member : members)
+            std::cout << ' ' << (server == stock ? 0 : member->away(server).count());
+        std::cout << std::endl;
+    }
+    // What a member was working on when it died may be lost with it, here and there.
+    EXPECT_LE(lost(defaults) + cut(stock), lost(stock) + cut(defaults) + 2) << servers[defaults].describe();
+    const bool was_one_always_well = manner != Manner::starts_with_503 || gap > 500;
+    if (was_one_always_well) {
+        EXPECT_EQ(lost(failover_all), 0U) << servers[failover_all].describe();
+    }
+}
+
+}  // namespace
+}  // namespace cb::test
