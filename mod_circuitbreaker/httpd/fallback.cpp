@@ -40,7 +40,7 @@ bool take(RequestState& state, const char* fallback, const char* rest, char** ur
     state.is_fallback = true;
     state.tried = nullptr;  // members of the other balancer
     state.tried_count = 0;
-    apr_table_setn(state.r->subprocess_env, "CIRCUIT_BREAKER_FALLBACK", balancer->s->name);
+    state.told.fallback = balancer->s->name;
     return true;
 }
 
