@@ -130,7 +130,8 @@ struct RequestState {
     bool is_fallback = false;            // the balancer is another one's fallback
     bool is_nested = false;              // we are running mod_proxy's own hook
     Told told;
-    apr_table_t* inherited = nullptr;  // of CIRCUIT_BREAKER_*, from the request that this one was made of
+    apr_table_t* inherited = nullptr;   // of CIRCUIT_BREAKER_*, from the request that this one was made of
+    const char* retry_after = nullptr;  // what a refusal has put into err_headers_out
     Call call;
     Failover failover;
 };
