@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "reverse_map.hpp"
 #include "runtime.hpp"
 
 namespace cb::httpd {
@@ -30,11 +31,14 @@ const char* before_canonical(const request_rec* r, const char* rest) noexcept {
     return ap_unescape_url_keep2f(path, 0) == OK ? path : nullptr;
 }
 
-bool take(RequestState& state, const char* fallback, const char* rest, char** url) noexcept {
+/// `worker`: the one that refuses, if it has no balancer.
+bool take(RequestState& state, const proxy_worker_shared* worker, const char* fallback, const char* rest,
+          char** url) noexcept {
     if (fallback == nullptr || rest == nullptr || state.is_fallback) return false;
     proxy_balancer* const balancer = proxy.get_balancer(state.r->pool, state.conf, fallback, 0);
     if (balancer == nullptr || balancer == state.balancer) return false;
     *url = apr_pstrcat(state.r->pool, balancer->s->name, *rest == '/' || *rest == '\0' ? "" : "/", rest, nullptr);
+    map_answers_of_fallback(state, worker, *balancer);
     state.balancer = balancer;
     state.balancer_url = apr_pstrdup(state.r->pool, *url);
     state.is_fallback = true;
@@ -53,12 +57,12 @@ bool take_fallback_of_balancer(RequestState& state, char** url) noexcept {
         const Breaker* const breaker = worker != nullptr ? runtime.registry->find(*worker) : nullptr;
         if (breaker != nullptr && breaker->is_enforcing()) of_policy = breaker->fallback;
     }
-    return take(state, name_for(state.r, of_policy), rest_of(*url, state.balancer->s->name), url);
+    return take(state, nullptr, name_for(state.r, of_policy), rest_of(*url, state.balancer->s->name), url);
 }
 
 bool take_fallback_of_worker(RequestState& state, const Breaker& breaker, char** url) noexcept {
     const char* const rest = before_canonical(state.r, rest_of(*url, breaker.key->name_ex));
-    return take(state, name_for(state.r, breaker.fallback), rest, url);
+    return take(state, breaker.key, name_for(state.r, breaker.fallback), rest, url);
 }
 
 }  // namespace cb::httpd
