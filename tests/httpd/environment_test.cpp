@@ -95,6 +95,27 @@ TEST_P(Environment, OfARefusalReachesNoApplicationThatGivesTheErrorPage) {
     }
 }
 
+// An application that hands a request on to another one (a CGI's local redirect).
+TEST(EnvironmentOfRedirects, ReachesNoApplicationThatAnotherOneNames) {
+    WireBackend first("first", scgi());
+    WireBackend second("second", fcgi());
+    first.answer({.more_fields = "Location: /second/x\r\n"});
+    for (const std::string mode : {"On", "Observe"}) {
+        SCOPED_TRACE(mode);
+        Httpd httpd(wire_site(quick_policy + ("CircuitBreaker " + mode) + "\nHeader set X-First \"" +
+                                  "%{REDIRECT_CIRCUIT_BREAKER_VERDICT}e\"\n",
+                              "ProxyPass /first " + first.member() + "\nProxyPass /second " + second.member() + "\n"));
+        httpd.start();
+        const unsigned before = second.requests();
+        const Response response = get(httpd.url("/first/x"));
+        EXPECT_TRUE(response.backend().ends_with("second")) << response.backend();
+        EXPECT_EQ(second.requests(), before + 1);
+        EXPECT_TRUE(has(second.last_request(), "REDIRECT_STATUS"));
+        EXPECT_FALSE(has(second.last_request(), names)) << second.last_request();
+        EXPECT_EQ(response.header("X-First"), mode == "On" ? "success" : "(null)");
+    }
+}
+
 /// With a CGI program at /cgi/env that shows its environment.
 HttpdOptions with_cgi(const std::string& policy, const std::string& proxied) {
     HttpdOptions options = site(Mpm::prefork, std::string(quick_policy) + long_open + policy, proxied);
