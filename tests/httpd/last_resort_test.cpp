@@ -64,7 +64,8 @@ TEST_P(LastResort, IsTheMemberThatIsDueFirstAndComesBackAsAfterAnyProbe) {
 }
 
 TEST_P(LastResort, ThatFailsStaysOpenAsItWasAndTheNextOneIsAsked) {
-    Httpd httpd(site(policy + "CircuitBreakerEventLog events.json\nLogLevel circuitbreaker:info\n", one_first() + both()));
+    Httpd httpd(
+        site(policy + "CircuitBreakerEventLog events.json\nLogLevel circuitbreaker:info\n", one_first() + both()));
     httpd.start();
     trip_both(httpd);
     ASSERT_TRUE(wait_for_minimum(httpd, two_));
@@ -185,7 +186,8 @@ TEST_P(LastResort, IsProbedByNoMoreAtOnceThanConcurrentOverAllProcesses) {
 }
 
 TEST_P(LastResort, IsAskedOnlyByRequestsThatMayBeProbes) {
-    Httpd httpd(site(policy + "CircuitBreakerProbeIf \"%{REQUEST_URI} =~ m#/may/#\"\nCircuitBreakerProbeBody 100\n", both()));
+    Httpd httpd(
+        site(policy + "CircuitBreakerProbeIf \"%{REQUEST_URI} =~ m#/may/#\"\nCircuitBreakerProbeBody 100\n", both()));
     httpd.start();
     trip_both(httpd);
     ASSERT_TRUE(wait_for_minimum(httpd, one_) && wait_for_minimum(httpd, two_));
@@ -201,7 +203,8 @@ TEST_P(LastResort, IsAskedOnlyByRequestsThatMayBeProbes) {
 
 TEST_P(LastResort, OfABoundSessionIsItsOwnMember) {
     const std::string sticky = "    ProxySet stickysession=SID nofailover=On\n";
-    Httpd httpd(site(policy, one_first() + balancer_of(member_line(one_, "route=a") + member_line(two_, "route=b") + sticky)));
+    Httpd httpd(
+        site(policy, one_first() + balancer_of(member_line(one_, "route=a") + member_line(two_, "route=b") + sticky)));
     httpd.start();
     trip_both(httpd);
     ASSERT_TRUE(wait_for_minimum(httpd, one_) && wait_for_minimum(httpd, two_));
@@ -214,7 +217,8 @@ TEST_P(LastResort, OfABoundSessionIsItsOwnMember) {
 TEST_P(LastResort, IsNoMemberThatDrainsOrIsDisabled) {
     for (const std::string status : {"+N", "+D", "+S"}) {
         Backend out("out");
-        Httpd httpd(site(policy, balancer_of(member_line(one_) + member_line(two_) + member_line(out, "status=" + status))));
+        Httpd httpd(
+            site(policy, balancer_of(member_line(one_) + member_line(two_) + member_line(out, "status=" + status))));
         httpd.start();
         trip_both(httpd);
         ASSERT_TRUE(wait_for_minimum(httpd, one_) && wait_for_minimum(httpd, two_));
