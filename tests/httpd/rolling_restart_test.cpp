@@ -30,7 +30,7 @@ constexpr const char* kConfig[kServers] = {"", "CircuitBreaker On\n",
                                            "CircuitBreaker On\nCircuitBreakerFailover All\n"};
 constexpr milliseconds kDown(2000);
 constexpr milliseconds kUnwell(4000);  // of one that starts with 503
-constexpr milliseconds kWork(10);      // of each request
+constexpr milliseconds kWork(3);       // of each request
 
 /// A member that works on each request for a while, and counts for each server what it cut off by dying.
 class Member {
@@ -84,7 +84,8 @@ class Member {
     std::atomic<unsigned> cut_[kServers]{};
 };
 
-/// Clients whose requests come at a steady rate, whatever becomes of them.
+/// Clients whose requests come at a steady rate, whatever becomes of them: 150 a second, so that a round of three probes
+/// is over before the next request comes. (A request more than `concurrent` at that moment would be refused.)
 class SteadyLoad {
   public:
     explicit SteadyLoad(const std::string& url) {
