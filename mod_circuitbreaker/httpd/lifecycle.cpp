@@ -104,13 +104,14 @@ void warn_of_members_without(apr_pool_t* ptemp, server_rec* main_server) noexcep
                      "backend with <Proxy \"URL\" enablereuse=on> to give it one",
                      worker.s->name_ex);
     });
-    for (int i = 0; const ap_directive_t* where = unused_section(ptemp, main_server, i); ++i) {
+    for (int i = 0;; ++i) {
+        const auto [where, remedy] = unused_section(ptemp, main_server, i);
+        if (where == nullptr) break;
         ap_log_error(
             APLOG_MARK, APLOG_STARTUP | APLOG_WARNING, 0, main_server,
             "mod_circuitbreaker: %s line %d: %s %s applies to no member, so its directives have no effect. Name a "
-            "balancer or a member as it stands in ProxyPass or BalancerMember, or give this <Proxy> a parameter "
-            "(enablereuse=on) that declares one",
-            where->filename, where->line_num, where->directive, where->args);
+            "balancer or a member as it stands in ProxyPass or BalancerMember%s",
+            where->filename, where->line_num, where->directive, where->args, remedy);
     }
 }
 

@@ -80,9 +80,13 @@ void for_each_member(server_rec* main_server, Visit visit) noexcept {
     }
 }
 
-/// The first <Proxy> section that uses our directives and applies to no member; nullptr if there is none, else where it
-/// stands. `skip` sections are passed over.
-[[nodiscard]] const ap_directive_t* unused_section(apr_pool_t* temporary, server_rec* main_server, int skip) noexcept;
+/// A <Proxy> section that uses our directives and applies to no member.
+struct UnusedSection {
+    const ap_directive_t* where = nullptr;  // nullptr: there is none
+    const char* remedy = nullptr;           // continues "name a balancer or a member"
+};
+/// The first one after `skip` others.
+[[nodiscard]] UnusedSection unused_section(apr_pool_t* temporary, server_rec* main_server, int skip) noexcept;
 
 }  // namespace cb::httpd
 
