@@ -27,7 +27,7 @@ static_assert(sizeof(Atomic64) == 8 && sizeof(Atomic32) == 4);
 
 inline constexpr std::size_t kLine = 64;
 inline constexpr std::uint64_t kMagic = 0x63627265616B6572U;  // "cbreaker"
-inline constexpr std::uint32_t kLayoutVersion = 3;
+inline constexpr std::uint32_t kLayoutVersion = 4;
 inline constexpr std::uint32_t kLeases = 16;
 inline constexpr std::uint32_t kWindowWords = 257;
 inline constexpr std::uint32_t kPidBits = 22;  // Linux: PID_MAX_LIMIT is 2^22
@@ -68,7 +68,7 @@ struct Totals {
     Atomic64 calls;
     Atomic64 verdict[core::kVerdicts];
     Atomic64 outcome_class[core::kClasses];
-    Atomic64 status[5];  // 1xx..5xx
+    Atomic64 status[core::kHundredCount];
     Atomic64 slow;
     Atomic64 probes;
     Atomic64 probes_lost;

@@ -13,7 +13,7 @@ using core::Verdict;
 
 constexpr const char* kVerdictsAllowed = "success, failure, fatal, tolerate or ignore";
 constexpr const char* kConditionsAllowed =
-    "a status (503), a range of statuses (500-599, from 100 to 599), a class (connect, timeout, reset, stale, "
+    "a status (503), a range of statuses (500-599, from 100 to 999), a class (connect, timeout, reset, stale, "
     "truncated, "
     "protocol, local, client, upload), \"expr=EXPRESSION\", \"json=/POINTER:VALUE\" or \"body=/REGEX/\"";
 
