@@ -81,7 +81,7 @@ struct Rule {
 [[nodiscard]] bool matches(const Rule& rule, Outcome outcome) noexcept;
 
 inline constexpr CodeRange kFailingStatuses[] = {{502, 504}};
-/// The statuses that fail where no rule says otherwise (a balancer's `failonstatus` takes their place).
+/// The statuses that fail where no rule says otherwise (a balancer's `failonstatus` adds to them).
 inline constexpr Rule kBuiltinStatuses{Verdict::failure, 1, kFailingStatuses};
 
 /// What stands at the end of every list (DESIGN 6): failure connect timeout reset truncated protocol, and the

@@ -183,7 +183,7 @@ TEST(Verdict, IsFoundByItsNameAndByNoOther) {
         EXPECT_FALSE(verdict_named(wrong, verdict)) << wrong;
 }
 
-TEST(BuiltinVerdict, TakesOtherFailingStatusesInPlaceOfItsOwn) {
+TEST(BuiltinVerdict, TakesTheFailingStatusesThatItIsGiven) {
     const OwnRule statuses(Verdict::failure, {{500, 500}, {429, 429}});
     for (int status = 100; status < 600; ++status) {
         const bool fails = status == 500 || status == 429;
