@@ -29,7 +29,11 @@ apr_array_header_t* sections_of(apr_pool_t* p, const server_rec* s) noexcept {
     return ours;
 }
 
-/// How a section can declare what it names.
+/// What helps a section that applies to no member.
+constexpr const char* kRemedyNaming = "Name a balancer or a member as it stands in ProxyPass or BalancerMember";
+constexpr const char* kRemedyMoving =
+    "What it names belongs to the main server, for all virtual hosts: put it there, outside all virtual hosts";
+// What declares a member that it names.
 constexpr const char* kRemedyBeside = ", or give this <Proxy> a parameter (enablereuse=on) that declares one";
 constexpr const char* kRemedyInside =
     ", or write \"ProxySet enablereuse=on\" into this <Proxy>, which declares one (httpd takes the brackets for a "
@@ -116,20 +120,23 @@ UnusedSection unused_section(apr_pool_t* temporary, server_rec* main_server, int
             }
             if (is_inherited) continue;
             bool is_used = false;
+            bool is_of_main = false;
             for_each_member(main_server, [&](server_rec* of, proxy_balancer* balancer, proxy_worker& worker) noexcept {
                 // A virtual host's section does not reach a balancer that the virtual host only inherits.
-                if (is_used || (s != main_server && of != s)) return;
+                if (is_used || (of != s && of != main_server)) return;
                 const Member member(temporary, balancer, worker);
-                is_used = member.is_named_by_balancer(section) || member.is_named_itself(section);
+                const bool is_named = member.is_named_by_balancer(section) || member.is_named_itself(section);
+                (s == main_server || of == s ? is_used : is_of_main) |= is_named;
             });
             if (is_used || skip-- > 0) continue;
             for (const ap_directive_t* where : section.settings().where) {
                 if (where == nullptr) continue;
                 const SectionName& name = section.name;
-                const char* const remedy = name.is_pattern()            ? ""
-                                           : name.is_pattern_to_httpd() ? kRemedyInside
-                                                                        : kRemedyBeside;
-                return {where->parent != nullptr ? where->parent : where, remedy};
+                const char* const more = name.is_pattern()            ? ""
+                                         : name.is_pattern_to_httpd() ? kRemedyInside
+                                                                      : kRemedyBeside;
+                return {where->parent != nullptr ? where->parent : where,
+                        is_of_main ? kRemedyMoving : apr_pstrcat(temporary, kRemedyNaming, more, nullptr)};
             }
         }
     }
