@@ -57,9 +57,22 @@ extern "C" void register_hooks(apr_pool_t*) noexcept {
 
 extern "C" {
 module AP_MODULE_DECLARE_DATA circuitbreaker_module = {
-    STANDARD20_MODULE_STUFF,           cb::httpd::cb_create_dir_config,
-    cb::httpd::cb_merge_dir_config,    cb::httpd::cb_create_server_config,
-    cb::httpd::cb_merge_server_config, cb::httpd::kDirectiveTable,
-    cb::httpd::register_hooks,         AP_MODULE_FLAG_NONE,
+    // STANDARD20_MODULE_STUFF, but with a name of our own, not this file's: people write <IfModule
+    // mod_circuitbreaker.c>.
+    MODULE_MAGIC_NUMBER_MAJOR,
+    MODULE_MAGIC_NUMBER_MINOR,
+    -1,
+    "mod_circuitbreaker.c",
+    nullptr,
+    nullptr,
+    MODULE_MAGIC_COOKIE,
+    nullptr,
+    cb::httpd::cb_create_dir_config,
+    cb::httpd::cb_merge_dir_config,
+    cb::httpd::cb_create_server_config,
+    cb::httpd::cb_merge_server_config,
+    cb::httpd::kDirectiveTable,
+    cb::httpd::register_hooks,
+    AP_MODULE_FLAG_NONE,
 };
 }
