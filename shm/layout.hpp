@@ -27,7 +27,7 @@ static_assert(sizeof(Atomic64) == 8 && sizeof(Atomic32) == 4);
 
 inline constexpr std::size_t kLine = 64;
 inline constexpr std::uint64_t kMagic = 0x63627265616B6572U;  // "cbreaker"
-inline constexpr std::uint32_t kLayoutVersion = 3;
+inline constexpr std::uint32_t kLayoutVersion = 4;
 inline constexpr std::uint32_t kLeases = 16;
 inline constexpr std::uint32_t kWindowWords = 257;
 inline constexpr std::uint32_t kPidBits = 22;  // Linux: PID_MAX_LIMIT is 2^22
@@ -133,6 +133,7 @@ struct alignas(kLine) Slot {  // NOLINT(clang-analyzer-optin.performance.Padding
     Atomic64 probe_rate;              // adaptive probing: what earlier probes came to
     Atomic64 probed_at;               // ms, when a probe was admitted last (or almost); 0: never
     Atomic64 flapping;                // generation + 1 in which flapping was reported; 0: not since it was well
+    Atomic64 kept_calls;              // stale ones among those on kept connections (kept.hpp)
     Atomic64 retries[kRetryBuckets];  // failover: time:32 | count:32 of a bucket
     Atomic64 history[kHistory];       // the last changes (history.hpp)
     Histogram call_duration;          // of calls that are no probes

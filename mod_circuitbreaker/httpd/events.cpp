@@ -146,6 +146,14 @@ class LogObserver final : public shm::Observer {
         flapping_summary(summary, figures);
         write_incident(slot, EventName::flapping, summary, {});
     }
+
+    void on_stale(const shm::Slot& slot, const core::KeptCalls& calls) noexcept override {
+        ap_log_error(APLOG_MARK, APLOG_WARNING, 0, runtime.server,
+                     "circuit breaker: member %s%s%s: stale: %u of the last %u calls on kept connections found them "
+                     "closed. If the member closes idle connections sooner than httpd, a ttl= below its keep-alive "
+                     "timeout helps, or disablereuse=on; if that does not, it dies over requests",
+                     slot.identity.name, separator(slot), slot.identity.balancer, calls.stale, calls.calls);
+    }
 };
 
 constinit LogObserver observer;

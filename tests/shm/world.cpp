@@ -73,6 +73,10 @@ void Recorder::on_probe_lost(const shm::Slot&) noexcept {
     board_.lost.fetch_add(1);
 }
 
+void Recorder::on_stale(const shm::Slot&, const core::KeptCalls&) noexcept {
+    board_.stale.fetch_add(1);
+}
+
 void Recorder::on_flapping(const shm::Slot&, const core::Flapping& figures) noexcept {
     board_.flapping_figures = figures;
     board_.flapping.fetch_add(1);

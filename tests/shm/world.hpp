@@ -63,6 +63,7 @@ struct Board {
     shm::Atomic64 lost;               // on_probe_lost
     shm::Atomic64 suppressed;         // on_suppressed
     shm::Atomic64 flapping;           // on_flapping
+    shm::Atomic64 stale;              // on_stale
     core::Flapping flapping_figures;  // of the last of them
     Desk desk[Board::kDesks];
     shm::Atomic64 counter[kCounters];
@@ -85,6 +86,7 @@ class Recorder final : public shm::Observer {
     void on_suppressed(const shm::Slot& slot, core::Reason reason, const core::Sums& sums) noexcept override;
     void on_probe_lost(const shm::Slot& slot) noexcept override;
     void on_flapping(const shm::Slot& slot, const core::Flapping& figures) noexcept override;
+    void on_stale(const shm::Slot& slot, const core::KeptCalls& calls) noexcept override;
 
   private:
     void write(const shm::Slot& slot, std::uint64_t number, core::State from, core::State to) noexcept;
