@@ -124,7 +124,7 @@ struct alignas(kLine) Slot {  // NOLINT(clang-analyzer-optin.performance.Padding
     Atomic64 suppressed;  // generation + 1 in which a suppressed trip was last reported
     Atomic64 intent;      // MaxOpen: pid:22 | sequence:42 of who is about to trip; 0: nobody
     Atomic64 ramp_asked;  // requests that asked during a ramp
-    Atomic64 flags;       // kOwnsIgnoreErrors
+    Atomic64 flags;       // kOwnsIgnoreErrors and the like
     Atomic64 lease[kLeases];
     alignas(kLine) Atomic64 window[kWindowWords];
     alignas(kLine) Totals totals;
@@ -143,7 +143,9 @@ struct alignas(kLine) Slot {  // NOLINT(clang-analyzer-optin.performance.Padding
     Atomic64 newcomers[kNewcomerWords];  // sessions that began during this recovery (newcomers.hpp)
     alignas(kLine) Identity identity;    // immutable while the directory says ready
 };
-inline constexpr std::uint64_t kOwnsIgnoreErrors = 1;  // the member's `+I` was set by us
+inline constexpr std::uint64_t kOwnsIgnoreErrors = 1;   // the member's `+I` was set by us
+inline constexpr std::uint64_t kOfRequestedSocket = 2;  // no configuration names it: requests do
+inline constexpr std::uint64_t kToldOfSockets = 4;      // that some of this worker's have no breaker
 
 static_assert(std::is_trivially_destructible_v<Slot>);
 static_assert(alignof(Slot) == kLine && sizeof(Slot) % kLine == 0);
