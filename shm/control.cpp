@@ -22,11 +22,14 @@ void note_change(Slot& slot, std::uint64_t before_bits, const core::Step& step, 
                  core::Millis now) noexcept {
     const core::Word before = core::unpack(before_bits);
     const core::Word after = core::unpack(step.word);
-    // A reset of a closed breaker too: it is no change of state, but flapping is counted from there anew.
+    // A reset of a closed breaker too: it is no change of state, but what is said once is said again from there on.
     const bool is_change = core::is_change(before_bits, step.word);
     if (is_change) note_history(slot, number, {now, after.level, after.state, step.reason});
     if (before.state != core::State::half_open && after.state == core::State::half_open) forget_newcomers(slot);
-    if (event.kind == core::EventKind::reset) slot.flapping.store(0, std::memory_order_relaxed);  // for people
+    if (event.kind == core::EventKind::reset) {
+        slot.flapping.store(0, std::memory_order_relaxed);  // both for people
+        slot.kept_calls.store(0, std::memory_order_relaxed);
+    }
     if (step.transition) {
         // Totals and times are for people: relaxed, and at most the update a killed child was in is lost.
         const core::Millis since = slot.since.exchange(now, std::memory_order_relaxed);

@@ -125,7 +125,7 @@ struct alignas(kLine) Slot {  // NOLINT(clang-analyzer-optin.performance.Padding
     Atomic64 suppressed;  // generation + 1 in which a suppressed trip was last reported
     Atomic64 intent;      // MaxOpen: pid:22 | sequence:42 of who is about to trip; 0: nobody
     Atomic64 ramp_asked;  // requests that asked during a ramp
-    Atomic64 flags;       // kOwnsIgnoreErrors
+    Atomic64 flags;       // kOwnsIgnoreErrors and the like
     Atomic64 lease[kLeases];
     alignas(kLine) Atomic64 window[kWindowWords];
     alignas(kLine) Totals totals;
@@ -136,6 +136,7 @@ struct alignas(kLine) Slot {  // NOLINT(clang-analyzer-optin.performance.Padding
     Atomic64 opened;                  // when the present open state was first seen (early.hpp)
     Atomic64 interrupted;             // the end of the open time that an early round began in (early.hpp)
     Atomic64 flapping;                // generation + 1 in which flapping was reported; 0: not since it was well
+    Atomic64 kept_calls;              // stale ones among those on kept connections (kept.hpp)
     Atomic64 retries[kRetryBuckets];  // failover: time:32 | count:32 of a bucket
     Atomic64 history[kHistory];       // the last changes (history.hpp)
     Histogram call_duration;          // of calls that are no probes
@@ -145,7 +146,9 @@ struct alignas(kLine) Slot {  // NOLINT(clang-analyzer-optin.performance.Padding
     Atomic64 newcomers[kNewcomerWords];  // sessions that began during this recovery (newcomers.hpp)
     alignas(kLine) Identity identity;    // immutable while the directory says ready
 };
-inline constexpr std::uint64_t kOwnsIgnoreErrors = 1;  // the member's `+I` was set by us
+inline constexpr std::uint64_t kOwnsIgnoreErrors = 1;   // the member's `+I` was set by us
+inline constexpr std::uint64_t kOfRequestedSocket = 2;  // no configuration names it: requests do
+inline constexpr std::uint64_t kToldOfSockets = 4;      // that some of this worker's have no breaker
 
 static_assert(std::is_trivially_destructible_v<Slot>);
 static_assert(alignof(Slot) == kLine && sizeof(Slot) % kLine == 0);

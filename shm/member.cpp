@@ -2,6 +2,7 @@
 
 #include "control.hpp"
 #include "early.hpp"
+#include "kept.hpp"
 #include "recorder.hpp"
 #include "step.hpp"
 #include "window.hpp"
@@ -210,6 +211,7 @@ Admission admit(Slot& slot, const Policy& policy, const Process& process, InFlig
 void finish(Slot& slot, const Policy& policy, const Process& process, Permit& permit, const Ending& ending,
             Peers peers) noexcept {
     count(slot, ending);
+    if (ending.is_kept) note_kept_call(slot, ending.outcome == core::Outcome::stale, policy, process);
     const bool is_probe = permit.kind == PermitKind::probe;
     if (ending.is_timed) note_duration(is_probe ? slot.probe_duration : slot.call_duration, ending.latency);
     // Before the verdict is weighed: the event of a trip shows the calls that led to it.

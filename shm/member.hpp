@@ -13,6 +13,7 @@
 #include "clock.hpp"
 #include "core/breaker.hpp"
 #include "core/flapping.hpp"
+#include "core/kept_calls.hpp"
 #include "layout.hpp"
 #include "lease.hpp"
 
@@ -52,6 +53,8 @@ class Observer {
     virtual void on_early_round(const Slot& slot, const EarlyRound& round) noexcept = 0;
     /// It opens again and again; once until it has been well.
     virtual void on_flapping(const Slot& slot, const core::Flapping& figures) noexcept = 0;
+    /// Most calls on kept connections are stale; once until they have been well.
+    virtual void on_stale(const Slot& slot, const core::KeptCalls& calls) noexcept = 0;
 
   protected:
     ~Observer() = default;
@@ -135,6 +138,7 @@ struct Ending {
     core::Verdict verdict = core::Verdict::ignore;
     bool slow = false;
     core::Millis least_open_time = 0;
+    bool is_kept = false;        // on a connection that had served another request
     bool is_timed = false;       // `latency` is a measurement of the member's speed
     core::Millis latency = 0;    // what the flight recorder keeps of a failing call:
     std::uint8_t method = 0;     // httpd's method number

@@ -21,7 +21,7 @@ enum class Outcome : std::uint16_t {
     connect = 1000,  ///< refused, unreachable, TLS handshake, name lookup
     timeout,         ///< the backend's silence outlasted the timeout
     reset,           ///< the connection broke before any byte of the response
-    stale,           ///< the same on a kept-alive connection: the keep-alive race
+    stale,           ///< the same, as the backend had closed a kept connection while it was idle
     truncated,       ///< the response broke off after its headers
     protocol,        ///< what came was no response
     local,           ///< httpd's own trouble: pool full, member barred by mod_proxy's own flags, no descriptors

@@ -1,6 +1,12 @@
 #include "backend_connection.hpp"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "heard.hpp"
@@ -32,6 +38,30 @@ extern "C" apr_status_t on_connection_end(void* data) noexcept {
     note_handshake(call, *call.new_connection);
     call.new_connection = nullptr;
     return APR_SUCCESS;
+}
+
+/// What we keep with a connection to a member.
+struct KeptConnection {
+    core::Millis used_at = 0;  // when its last response was over; 0: it has had none
+};
+
+KeptConnection* kept_connection(const conn_rec& c) noexcept {
+    return static_cast<KeptConnection*>(ap_get_module_config(c.conn_config, &circuitbreaker_module));
+}
+
+extern "C" apr_status_t on_response_end(void* connection) noexcept {
+    static_cast<KeptConnection*>(connection)->used_at = runtime.process.clock.now();
+    return APR_SUCCESS;
+}
+
+/// As the kernel has measured it; 0 for a unix domain socket.
+core::Millis round_trip_of(conn_rec& c) noexcept {
+    apr_os_sock_t fd = -1;
+    apr_socket_t* const socket = ap_get_conn_socket(&c);
+    if (socket == nullptr || apr_os_sock_get(&fd, socket) != APR_SUCCESS) return 0;
+    tcp_info info{};
+    socklen_t size = sizeof info;
+    return ::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 ? info.tcpi_rtt / 1000 : 0;
 }
 
 /// Has the member answered already? What came before a reset can still be read.
@@ -80,6 +110,10 @@ extern "C" apr_status_t on_backend_write(ap_filter_t* f, apr_bucket_brigade* bb)
         call->has_written = true;
         return rv;
     }
+    if (!call->has_written && !call->is_new_connection) {
+        call->is_kept = true;
+        note_end_of_kept(*call, c, 0);
+    }
     if (call->handshake == Handshake::failed || !call->breaker->is_enforcing()) return rv;  // Observe changes nothing
     // What waits on a kept connection need not be the answer to this request: a 408 of a server that is about to close.
     if (!call->has_written) {
@@ -113,6 +147,23 @@ void leave_connection(Call& call) noexcept {
     call.new_connection = nullptr;
 }
 
+void note_use(const request_rec& response) noexcept {
+    KeptConnection* const connection = kept_connection(*response.connection);
+    if (connection == nullptr) return;
+    // mod_proxy destroys it when it gives the connection back.
+    apr_pool_cleanup_register(response.pool, connection, on_response_end, apr_pool_cleanup_null);
+}
+
+void note_end_of_kept(Call& call, conn_rec& c, core::Millis sent_at) noexcept {
+    constexpr core::Millis kIdle = 100;    // one that served a request less than that ago was busy
+    constexpr core::Millis kAtOnce = 100;  // or two round trips; a busy machine's own delays are part of it
+    const KeptConnection* const connection = kept_connection(c);  // nullptr: made for a call that was not watched
+    const core::Millis now = runtime.process.clock.now();
+    const core::Millis until = sent_at != 0 ? sent_at : now;
+    const bool was_idle = connection == nullptr || until >= connection->used_at + kIdle;
+    call.is_race = was_idle && now - until <= std::max(kAtOnce, 2 * round_trip_of(c));
+}
+
 void register_backend_filter() noexcept {
     // Before mod_ssl's, which is of this type + 5: what is written is the request itself.
     write_filter = ap_register_output_filter("CIRCUITBREAKER_WRITE", on_backend_write, nullptr, AP_FTYPE_CONNECTION);
@@ -130,6 +181,8 @@ extern "C" int cb_on_pre_connection(conn_rec* c, void*) noexcept {
     if (call->told == core::Outcome::connect) call->told = core::Outcome::none;  // of an address that did not do
     // Before the pool's subpools go, in which the connection's notes may live.
     apr_pool_pre_cleanup_register(c->pool, call, on_connection_end);
+    ap_set_module_config(c->conn_config, &circuitbreaker_module,
+                         new (apr_pcalloc(c->pool, sizeof(KeptConnection))) KeptConnection());
     ap_add_output_filter_handle(write_filter, nullptr, nullptr, c);
     return OK;
 }

@@ -29,6 +29,14 @@ class RunningCall {
 /// then.
 void leave_connection(Call& call) noexcept;
 
+/// A kept connection serves one more request, until the pool of that response is gone.
+void note_use(const request_rec& response) noexcept;
+
+/// A kept connection has ended before the member said a word to the request, which was written at `sent_at` (0: it
+/// could not be). Was that a race? The member closes an idle connection while a request is on its way to it: so the end
+/// comes at once, and the connection has been idle for a while. One over which a worker died is none.
+void note_end_of_kept(Call& call, conn_rec& c, core::Millis sent_at) noexcept;
+
 /// A new connection: also one to a backend.
 extern "C" int cb_on_pre_connection(conn_rec* c, void* socket) noexcept;
 

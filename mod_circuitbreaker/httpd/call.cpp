@@ -161,6 +161,7 @@ void finish_call(RequestState& state, core::Outcome outcome) noexcept {
     if (policy.open_time.retry_after && core::is_status(outcome)) {
         ending.least_open_time = call.has_headers ? call.retry_after : retry_after_of(state.r);
     }
+    ending.is_kept = call.is_kept;
     ending.is_timed = is_timed(state, outcome);
     ending.slow = ending.is_timed && is_slow(state);
     ending.latency = latency_of(state, now());

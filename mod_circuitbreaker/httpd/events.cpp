@@ -103,15 +103,16 @@ class LogObserver final : public shm::Observer {
                          static_cast<double>(change.open_for) / 1000.0, change.level);
         }
         ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, runtime.server, "circuit breaker: member %s%s%s: %s -> %s: %s%s%s",
-                     slot.identity.name, separator(slot), slot.identity.balancer, core::name(change.from).data(),
-                     core::name(change.to).data(), core::name(change.reason).data(), numbers, next_probe);
+                     MemberText(slot.identity).text, separator(slot), slot.identity.balancer,
+                     core::name(change.from).data(), core::name(change.to).data(), core::name(change.reason).data(),
+                     numbers, next_probe);
         write_change(slot, change);
     }
 
     void on_reset(const shm::Slot& slot, std::uint64_t number) noexcept override {
         ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, runtime.server,
                      "circuit breaker: member %s%s%s: reset: it was closed already, and counts anew",
-                     slot.identity.name, separator(slot), slot.identity.balancer);
+                     MemberText(slot.identity).text, separator(slot), slot.identity.balancer);
         EventData event;
         event.name = EventName::reset;
         event.reason = core::name(core::Reason::reset).data();
@@ -124,7 +125,7 @@ class LogObserver final : public shm::Observer {
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, runtime.server,
                      "circuit breaker: member %s%s%s: suppressed: would have opened (%s, %u of %u calls failed), but "
                      "CircuitBreakerMaxOpen allows no more open members",
-                     slot.identity.name, separator(slot), slot.identity.balancer, core::name(reason).data(),
+                     MemberText(slot.identity).text, separator(slot), slot.identity.balancer, core::name(reason).data(),
                      sums.failures, sums.calls);
         write_incident(slot, EventName::suppressed, core::name(reason).data(), sums);
     }
@@ -133,7 +134,7 @@ class LogObserver final : public shm::Observer {
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, runtime.server,
                      "circuit breaker: member %s%s%s: probe-lost: a probe was sent and its deadline passed without an "
                      "answer; it counts as failed",
-                     slot.identity.name, separator(slot), slot.identity.balancer);
+                     MemberText(slot.identity).text, separator(slot), slot.identity.balancer);
         write_incident(slot, EventName::probe_lost, "deadline", {});
     }
 
@@ -157,10 +158,18 @@ class LogObserver final : public shm::Observer {
         char text[kFlappingText];
         flapping_text(text, figures);
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, runtime.server, "circuit breaker: member %s%s%s: flapping: %s",
-                     slot.identity.name, separator(slot), slot.identity.balancer, text);
+                     MemberText(slot.identity).text, separator(slot), slot.identity.balancer, text);
         char summary[kFlappingSummary];
         flapping_summary(summary, figures);
         write_incident(slot, EventName::flapping, summary, {});
+    }
+
+    void on_stale(const shm::Slot& slot, const core::KeptCalls& calls) noexcept override {
+        ap_log_error(APLOG_MARK, APLOG_WARNING, 0, runtime.server,
+                     "circuit breaker: member %s%s%s: stale: %u of the last %u calls on kept connections found them "
+                     "closed. If the member closes idle connections sooner than httpd, a ttl= below its keep-alive "
+                     "timeout helps, or disablereuse=on; if that does not, it dies over requests",
+                     MemberText(slot.identity).text, separator(slot), slot.identity.balancer, calls.stale, calls.calls);
     }
 };
 

@@ -91,7 +91,7 @@ Outcome http_not_sent(const RequestState& state, int rv) noexcept {
         if (state.body != nullptr && call.has_written) return Outcome::upload;
         constexpr std::size_t kTakenAtOnce = 16384;  // by a new connection's buffers; it broke before it had all
         if (length_of_head(r) > kTakenAtOnce) return Outcome::client;
-        return call.is_new_connection ? Outcome::reset : Outcome::stale;
+        return call.is_race ? Outcome::stale : Outcome::reset;
     }
     if (!is_gateway_failure(rv)) return Outcome::none;
     return rv == HTTP_SERVICE_UNAVAILABLE && call.has_connection && !hears_errors(r) ? Outcome::connect
@@ -111,7 +111,7 @@ Outcome http_outcome(const RequestState& state, int rv) noexcept {
         if (is_uploading(state)) return Outcome::upload;
         if (is_late) return Outcome::timeout;
         if (is_name_refused(state)) return Outcome::client;
-        if (call.is_kept_alive) return Outcome::stale;
+        if (call.is_race) return Outcome::stale;
         return was_kept_waiting(state) ? Outcome::upload : Outcome::reset;
     }
     // Bytes, but no answer: how did reading end?

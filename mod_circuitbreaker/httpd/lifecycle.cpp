@@ -144,7 +144,7 @@ void report_gaps() noexcept {
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, runtime.server,
                      "circuit breaker: member %s: %" APR_UINT64_T_FMT
                      " change(s) of state were not reported, as a child was killed; it is now %s",
-                     slot.identity.name, gap, core::name(core::state_of(slot.word.load())).data());
+                     MemberText(slot.identity).text, gap, core::name(core::state_of(slot.word.load())).data());
     }
 }
 
@@ -290,6 +290,7 @@ int cb_on_monitor(apr_pool_t*, server_rec*) noexcept {
         shm::expire_probes(runtime.segment.slots[i], policy_of_slot(nullptr, i), runtime.process);
     }
     if (runtime.registry != nullptr) {
+        runtime.registry->meet_sockets();
         runtime.registry->for_each([](Breaker& breaker) noexcept {
             shm::Slot* const slot = breaker.slot.load(std::memory_order_acquire);
             if (slot != nullptr) heed_health_check(breaker, *slot);

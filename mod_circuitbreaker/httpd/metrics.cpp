@@ -223,6 +223,7 @@ void know_all_members(server_rec* main_server) noexcept {
             if (proxy_worker* const worker = workers_of(balancer)[i]) (void)runtime.registry->find(*worker);
         }
     });
+    runtime.registry->meet_sockets();
 }
 
 void put_all(Exposition& out) noexcept {

@@ -63,13 +63,11 @@ void fill(Breaker& breaker, apr_pool_t* p, const server_rec* server, const Vhost
     breaker.fallback = settings.fallback;
     breaker.probe_header = settings.probe_header;
     breaker.failing_statuses = failing_statuses(p, balancer);
-    breaker.name = *worker.s->uds_path != '\0'
-                       ? apr_pstrcat(p, "unix:", worker.s->uds_path, "|", worker.s->name_ex, nullptr)
-                       : apr_pstrdup(p, worker.s->name_ex);
     breaker.balancer = balancer != nullptr ? apr_pstrdup(p, balancer->s->name) : "";
     breaker.vhost = vhost.name;
     breaker.is_final =
         !shm::make_identity(breaker.identity, vhost.hash, breaker.balancer, worker.s->name_ex, worker.s->uds_path);
+    breaker.name = apr_pstrdup(p, MemberText(breaker.identity).text);
 }
 
 /// While a breaker acts, mod_proxy must not mark, retry or force the member (DESIGN 4.4). Other processes change other
@@ -110,6 +108,25 @@ extern "C" apr_status_t give_back_error_states(void* registry) noexcept {
 
 }  // namespace
 
+MemberText::MemberText(const shm::Identity& identity) noexcept {
+    const bool is_socket = identity.uds_path[0] != '\0';
+    apr_snprintf(text, sizeof text, "%s%s%s%s", is_socket ? "unix:" : "", identity.uds_path, is_socket ? "|" : "",
+                 identity.name);
+}
+
+void Breaker::copy_settings(const Breaker& base) noexcept {
+    key = base.key;
+    policy = base.policy;
+    rules = base.rules;
+    probe_rules = base.probe_rules;
+    failing_statuses = base.failing_statuses;
+    probe_if = base.probe_if;
+    probe_header = base.probe_header;
+    fallback = base.fallback;
+    balancer = base.balancer;
+    vhost = base.vhost;
+}
+
 std::uint64_t vhost_hash(server_rec* main_server, const server_rec* server) noexcept {
     const std::uint64_t hash = address_hash(server);
     std::uint64_t twins_before = 0;  // same address, same name: kept apart by their order
@@ -149,6 +166,9 @@ Registry* Registry::build(apr_pool_t* pconf, apr_pool_t* ptemp, server_rec* main
     registry->epoch_ = epoch;
     registry->table_ = static_cast<std::atomic<Breaker*>*>(apr_pcalloc(pconf, registry->size_ * sizeof(void*)));
     registry->by_index_ = static_cast<std::atomic<Breaker*>*>(apr_pcalloc(pconf, registry->capacity_ * sizeof(void*)));
+    registry->sockets_ = static_cast<RequestedSocket*>(apr_pcalloc(pconf, kMaxSockets * sizeof(RequestedSocket)));
+    for (std::uint32_t i = 0; i < kMaxSockets; ++i)
+        new (&registry->sockets_[i]) RequestedSocket();
     without = 0;
     PolicyReader policies(ptemp, pconf);
     const bool is_kept = keeps_status(main_server);
@@ -164,17 +184,18 @@ Registry* Registry::build(apr_pool_t* pconf, apr_pool_t* ptemp, server_rec* main
         fill(*breaker, pconf, s, vhost, balancer, worker, settings);
         if (policy.mode == core::Mode::off) breaker->is_final = true;  // known, so that no child asks again
         const bool is_fresh = balancer == nullptr || !is_kept;
-        if (policy.mode != core::Mode::off && !registry->bind(*breaker, *worker.s, is_fresh)) ++without;
+        if (policy.mode != core::Mode::off && !registry->bind(*breaker, worker.s, is_fresh)) ++without;
         std::uint32_t index = 0;
         if (policy.mode != core::Mode::on && shm::find(segment, breaker->identity, index)) {
             disown_error_state(segment.slots[index], *worker.s, is_fresh);
         }
         registry->insert(breaker);
     });
+    registry->meet_sockets();
     return registry;
 }
 
-bool Registry::bind(Breaker& breaker, proxy_worker_shared& worker, bool is_fresh) noexcept {
+bool Registry::bind(Breaker& breaker, proxy_worker_shared* worker, bool is_fresh) noexcept {
     if (breaker.is_final) return false;
     std::uint32_t index = 0;
     const shm::BindResult result = shm::bind(runtime.segment, breaker.identity, epoch_, runtime.process.pid, index);
@@ -195,7 +216,12 @@ bool Registry::bind(Breaker& breaker, proxy_worker_shared& worker, bool is_fresh
     // A child of an earlier configuration that meets a run-time member late leaves the newer one's window alone.
     if (slot.epoch.load(std::memory_order_seq_cst) <= epoch_) shm::set_shape(slot, breaker.policy, runtime.process);
     by_index_[index].store(&breaker, std::memory_order_release);
-    if (breaker.is_enforcing()) own_error_state(slot, worker, is_fresh);
+    if (worker == nullptr) {
+        slot.flags.fetch_or(shm::kOfRequestedSocket);
+    } else {
+        slot.flags.fetch_and(~(shm::kOfRequestedSocket | shm::kToldOfSockets));
+        if (breaker.is_enforcing()) own_error_state(slot, *worker, is_fresh);
+    }
     breaker.slot.store(&slot, std::memory_order_release);
     return true;
 }
@@ -223,7 +249,7 @@ Breaker* Registry::find(const proxy_worker& worker) noexcept {
     if (breaker == nullptr) breaker = adopt(worker);
     if (breaker == nullptr) return nullptr;
     if (breaker->slot.load(std::memory_order_acquire) == nullptr &&
-        (breaker->is_final || !bind(*breaker, *worker.s, false))) {
+        (breaker->is_final || !bind(*breaker, worker.s, false))) {
         return nullptr;
     }
     return breaker;
@@ -271,6 +297,7 @@ void Registry::forget_slots() noexcept {
         breaker.slot.store(nullptr, std::memory_order_relaxed);
         breaker.is_final = true;
     });
+    // Those of requested sockets are found through these, and not asked any more.
 }
 
 }  // namespace cb::httpd

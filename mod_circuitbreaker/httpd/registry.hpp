@@ -15,6 +15,13 @@
 
 namespace cb::httpd {
 
+/// What a member is called in logs and pages: on a unix domain socket `unix:PATH|URL`.
+struct MemberText {
+    char text[sizeof "unix:|" + shm::Identity::kUdsPath + shm::Identity::kName] = "";
+    MemberText() noexcept = default;
+    explicit MemberText(const shm::Identity& identity) noexcept;
+};
+
 struct Breaker {
     const proxy_worker_shared* key;
     core::Policy policy;
@@ -34,7 +41,19 @@ struct Breaker {
     bool is_final;  // no use trying to bind again
 
     [[nodiscard]] bool is_enforcing() const noexcept { return policy.mode == core::Mode::on; }
+    /// All that the configuration says of a worker, for a socket that requests name for it.
+    void copy_settings(const Breaker& base) noexcept;
 };
+
+/// A unix domain socket that requests name for a worker that has none of its own (SetHandler "proxy:unix:PATH|URL").
+/// mod_proxy then calls that socket, so it is a member.
+struct RequestedSocket {
+    enum class Progress : std::uint8_t { none, filling, ready };
+    std::atomic<Progress> progress;
+    Breaker breaker;
+    MemberText name;
+};
+inline constexpr std::uint32_t kMaxSockets = 64;  // of the server; clients may have a hand in their names
 
 class Registry {
   public:
@@ -45,11 +64,18 @@ class Registry {
     /// The breaker of a worker, with its slot; nullptr if it has none.
     [[nodiscard]] Breaker* find(const proxy_worker& worker) noexcept;
 
+    /// The same for a call that goes to `socket` (nullptr: none) if the worker has no socket of its own.
+    [[nodiscard]] Breaker* find(const proxy_worker& worker, const char* socket) noexcept;
+
+    /// Knows the sockets that requests have named in other processes, or before a restart.
+    void meet_sockets() noexcept;
+
     /// The breaker whose slot has this index, or nullptr.
     [[nodiscard]] const Breaker* at(std::uint32_t index) const noexcept {
         return index < capacity_ ? by_index_[index].load(std::memory_order_acquire) : nullptr;
     }
 
+    /// Those of the configuration, and of members that were added at run time.
     template <class Visit>
     void for_each(Visit visit) noexcept {
         for (std::uint32_t i = 0; i < size_; ++i) {
@@ -68,11 +94,17 @@ class Registry {
     Breaker* find_key(const proxy_worker_shared* key) const noexcept;
     bool insert(Breaker* breaker) noexcept;
     Breaker* adopt(const proxy_worker& worker) noexcept;
-    /// `is_fresh`: the worker's status has just come from the configuration.
-    bool bind(Breaker& breaker, proxy_worker_shared& worker, bool is_fresh) noexcept;
+    Breaker* find_socket(const Breaker& base, const char* path) noexcept;
+    Breaker* add_socket(RequestedSocket& socket, const Breaker& base, const char* path) noexcept;
+    bool has_room_for_sockets() noexcept;
+    /// `worker`: whose errors it owns, nullptr for a socket that a request has named. `is_fresh`: the worker's status
+    /// has just come from the configuration.
+    bool bind(Breaker& breaker, proxy_worker_shared* worker, bool is_fresh) noexcept;
 
     std::atomic<Breaker*>* table_;
     std::atomic<Breaker*>* by_index_;
+    RequestedSocket* sockets_;  // [kMaxSockets], filled in their order
+    std::atomic<bool> has_no_room_;
     std::uint32_t size_;  // a power of two
     std::uint32_t capacity_;
     server_rec* main_server_;

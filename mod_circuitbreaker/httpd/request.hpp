@@ -75,7 +75,9 @@ struct Call {
     bool is_sent = false;           // all of it that is sent before the member answers
     bool waits_for_100 = false;     // the body is sent only after a `100 Continue`
     bool is_request_error = false;  // httpd has answered the request itself, while it was being read
-    bool is_kept_alive = false;     // the connection had served a request before
+    bool is_kept_alive = false;     // the connection had served a request before, and may turn out to be dead
+    bool is_kept = false;           // the same, whatever it turned out to be
+    bool is_race = false;           // it ended without a word, and had been closed while it was idle
     bool has_bytes = false;
     Interim interim = Interim::none;
     bool has_interim = false;   // an interim response that the client has seen, or bytes of a tunnel

@@ -17,6 +17,13 @@ namespace {
 /// Of a probe whose body was not here when it began, whatever the open time.
 constexpr core::Millis kLeastTimeForUpload = 5 * core::kMillisPerSecond;
 
+/// The breaker of a call to that worker, if it has one. A request may name a unix domain socket for a worker that has
+/// none of its own; for a balancer's members it can't, as mod_proxy_balancer makes the URL anew.
+Breaker* find_breaker(const RequestState& state, const proxy_worker& worker) noexcept {
+    const char* const socket = state.balancer == nullptr ? apr_table_get(state.r->notes, "uds_path") : nullptr;
+    return runtime.registry->find(worker, socket);
+}
+
 /// Takes the permit for a call to `worker`. Refusal::none if it may be made (with or without a breaker).
 /// `is_last_resort`: there is no other member.
 shm::Refusal take_permit(RequestState& state, proxy_worker& worker, bool is_last_resort) noexcept {
@@ -26,7 +33,7 @@ shm::Refusal take_permit(RequestState& state, proxy_worker& worker, bool is_last
         state.body->probe = nullptr;
         state.body->due_at = 0;
     }
-    Breaker* const breaker = runtime.registry->find(worker);
+    Breaker* const breaker = find_breaker(state, worker);
     if (breaker == nullptr) return shm::Refusal::none;
     shm::Slot& slot = *breaker->slot.load(std::memory_order_acquire);
     const core::Millis span = lease_span(state.r, *breaker, worker);
@@ -53,7 +60,7 @@ shm::Refusal take_permit(RequestState& state, proxy_worker& worker, bool is_last
 
 /// For as much of the request's body as a permit for that member needs. OK, or what is wrong with the request.
 int wait_for_body(const RequestState& state, const proxy_worker& worker) noexcept {
-    const Breaker* const breaker = state.body != nullptr ? runtime.registry->find(worker) : nullptr;
+    const Breaker* const breaker = state.body != nullptr ? find_breaker(state, worker) : nullptr;
     return breaker != nullptr ? read_ahead(state, *breaker, *breaker->slot.load(std::memory_order_acquire)) : OK;
 }
 
@@ -158,7 +165,7 @@ int admit_plain_worker(RequestState& state, proxy_worker** worker, proxy_balance
     if (rv != DECLINED || *balancer != nullptr) return rv;
     *worker = proxy.get_worker_ex(state.r->pool, nullptr, state.conf, *url, AP_PROXY_WORKER_NO_UDS);
     if (*worker == nullptr) return DECLINED;  // the generic worker, or none: mod_proxy's business
-    Breaker* const breaker = runtime.registry->find(**worker);
+    Breaker* const breaker = find_breaker(state, **worker);
     if (breaker == nullptr) return OK;
     shm::Slot& slot = *breaker->slot.load(std::memory_order_acquire);
     shm::Refusal refusal = refusal_of(state, *breaker, slot);

@@ -47,13 +47,17 @@ bool has_data(const apr_bucket_brigade* bb) noexcept {
 }
 
 /// Remembers how it ended.
-apr_status_t read_on(Call& call, ap_filter_t* next, apr_bucket_brigade* bb, ap_input_mode_t mode, apr_read_type_e block,
-                     apr_off_t readbytes) noexcept {
-    const apr_status_t rv = ap_get_brigade(next, bb, mode, block, readbytes);
+apr_status_t read_on(Call& call, const ap_filter_t* f, apr_bucket_brigade* bb, ap_input_mode_t mode,
+                     apr_read_type_e block, apr_off_t readbytes) noexcept {
+    const apr_status_t rv = ap_get_brigade(f->next, bb, mode, block, readbytes);
+    const bool is_first = call.read_status == APR_SUCCESS;
     if (rv == APR_SUCCESS) {
         if (block == APR_BLOCK_READ && !has_data(bb)) call.read_status = APR_EOF;
     } else if (!APR_STATUS_IS_EAGAIN(rv)) {
         call.read_status = rv;
+    }
+    if (is_first && call.read_status != APR_SUCCESS && call.is_kept_alive && !call.has_bytes) {
+        note_end_of_kept(call, *f->c, call.sent_at);
     }
     return rv;
 }
@@ -65,7 +69,7 @@ apr_status_t read_on(Call& call, ap_filter_t* next, apr_bucket_brigade* bb, ap_i
     Call& call = state.call;
     // After a `100 Continue` the body was sent.
     if (call.interim == Interim::read) note_sent(call, f->c, false);
-    const apr_status_t rv = read_on(call, f->next, bb, mode, block, readbytes);
+    const apr_status_t rv = read_on(call, f, bb, mode, block, readbytes);
     if (rv != APR_SUCCESS || !has_data(bb)) return rv;
     leave_connection(call);
     restore_timeout(call);
@@ -94,7 +98,7 @@ extern "C" apr_status_t on_backend_bytes(ap_filter_t* f, apr_bucket_brigade* bb,
     if (!call.has_bytes || call.interim != Interim::none) {
         return read_first_line(state, f, bb, mode, block, readbytes);
     }
-    return read_on(call, f->next, bb, mode, block, readbytes);
+    return read_on(call, f, bb, mode, block, readbytes);
 }
 
 // --- what goes to the client ---
@@ -235,6 +239,8 @@ extern "C" int on_create_req(request_rec* r, request_rec* pr) noexcept {
     RequestState* const state = request_state(r, false);
     if (state == nullptr || !state->is_nested || state->call.breaker == nullptr) return DECLINED;
     state->call.is_kept_alive = pr->connection->keepalives > 0;
+    state->call.is_kept = state->call.is_kept_alive;
+    note_use(*pr);
     // Only the head is sent, with an Expect of the client's or of `ping=`; the body follows a `100 Continue`.
     const bool waits_for_100 = state->body != nullptr && apr_table_get(r->notes, "proxy-100-continue") != nullptr;
     begin_watch(*state, backend_filter, pr, pr->connection, waits_for_100);

@@ -107,6 +107,7 @@ class Outcome : public testing::TestWithParam<Case> {
         ASSERT_TRUE(first.send("GET" + head + "\r\n"));
         ASSERT_NE(first.read_until(backend.name()).find(" 200 "), std::string::npos);
         const OutcomeCounters before(*httpd_, member);
+        if (GetParam().is_stale_when_kept) let_connections_idle();
         backend.answer_next(1, GetParam().reply);
         ASSERT_TRUE(client.send(GetParam().method + head + "Connection: close\r\n\r\n"));
         const std::string response = client.read_to_end();

@@ -9,6 +9,13 @@
 
 namespace cb::test {
 
+/// Connections to members, which are kept, have been idle for so long that a member that closes one meanwhile is not
+/// charged with it. (It takes 100 ms.)
+inline void let_connections_idle() {
+    const auto since = std::chrono::steady_clock::now();
+    EXPECT_TRUE(wait_until([&] { return std::chrono::steady_clock::now() - since > 150ms; }, patience, "idle ones"));
+}
+
 class OutcomeCounters {
   public:
     OutcomeCounters(const Httpd& httpd, const Backend& backend) : OutcomeCounters(httpd, backend.member()) {}

@@ -99,6 +99,13 @@ TEST_P(Protocols, AConnectionThatBreaksBeforeTheAnswerIsReset) {
     }
 }
 
+TEST_P(Protocols, AMemberThatDiesOnAKeptConnectionIsCharged) {
+    for (const Ending ending : {Ending::fin, Ending::reset}) {
+        EXPECT_EQ(judged_of(WireReply::status(200)), "Outcome-2xx Verdict-success");
+        EXPECT_EQ(judged_of(WireReply::nothing(ending)), "Outcome-reset Verdict-failure");
+    }
+}
+
 TEST_P(Protocols, AConnectionThatIsResetAtOnceIsResetOrConnect) {
     // Which of the two depends on how far httpd came before it noticed; with a ping it never got to the request.
     backend().reset_connections();

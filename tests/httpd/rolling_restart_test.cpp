@@ -84,8 +84,8 @@ class Member {
     std::atomic<unsigned> cut_[kServers]{};
 };
 
-/// Clients whose requests come at a steady rate, whatever becomes of them: 150 a second, so that a round of three probes
-/// is over before the next request comes. (A request more than `concurrent` at that moment would be refused.)
+/// Clients whose requests come at a steady rate, whatever becomes of them: 150 a second, so that a round of three
+/// probes is over before the next request comes. (A request more than `concurrent` at that moment would be refused.)
 class SteadyLoad {
   public:
     explicit SteadyLoad(const std::string& url) {

@@ -125,6 +125,7 @@ TEST_P(Withheld, TheKeepAliveRaceCountsNothingAndLosesNothing) {
     });
     EXPECT_TRUE(wait_until(
         [&] {
+            let_connections_idle();
             EXPECT_EQ(client.get(httpd_->url("/app/x")).status, 200);
             return bad().number("Outcome-stale") >= 1;
         },

@@ -78,6 +78,10 @@ void Recorder::on_early_round(const shm::Slot&, const shm::EarlyRound& round) no
     if (round.is_repeated) board_.early_repeated.fetch_add(1);
 }
 
+void Recorder::on_stale(const shm::Slot&, const core::KeptCalls&) noexcept {
+    board_.stale.fetch_add(1);
+}
+
 void Recorder::on_flapping(const shm::Slot&, const core::Flapping& figures) noexcept {
     board_.flapping_figures = figures;
     board_.flapping.fetch_add(1);

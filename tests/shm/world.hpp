@@ -66,6 +66,7 @@ struct Board {
     shm::Atomic64 early_failed;
     shm::Atomic64 early_repeated;
     shm::Atomic64 flapping;           // on_flapping
+    shm::Atomic64 stale;              // on_stale
     core::Flapping flapping_figures;  // of the last of them
     Desk desk[Board::kDesks];
     shm::Atomic64 counter[kCounters];
@@ -89,6 +90,7 @@ class Recorder final : public shm::Observer {
     void on_probe_lost(const shm::Slot& slot) noexcept override;
     void on_early_round(const shm::Slot& slot, const shm::EarlyRound& round) noexcept override;
     void on_flapping(const shm::Slot& slot, const core::Flapping& figures) noexcept override;
+    void on_stale(const shm::Slot& slot, const core::KeptCalls& calls) noexcept override;
 
   private:
     void write(const shm::Slot& slot, std::uint64_t number, core::State from, core::State to) noexcept;

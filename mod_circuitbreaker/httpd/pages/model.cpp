@@ -179,6 +179,7 @@ Outage outage_of(const MemberSnapshot& member) noexcept {
 
 MemberList list_members(apr_pool_t* p) noexcept {
     if (!runtime.segment.is_valid()) return {};
+    if (runtime.registry != nullptr) runtime.registry->meet_sockets();
     const std::uint32_t capacity = runtime.segment.header->capacity;
     std::uint32_t count = 0;
     for (std::uint32_t i = 0; i < capacity; ++i)
@@ -203,6 +204,7 @@ void write_id(char (&text)[kIdText], std::uint64_t id) noexcept {
 
 bool find_member(const char* id, std::uint32_t& index) noexcept {
     if (!runtime.segment.is_valid()) return false;
+    if (runtime.registry != nullptr) runtime.registry->meet_sockets();
     std::uint32_t found = 0;
     for (std::uint32_t i = 0; i < runtime.segment.header->capacity; ++i) {
         if (!runtime.segment.is_ready(i)) continue;
