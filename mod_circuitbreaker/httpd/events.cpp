@@ -144,14 +144,14 @@ class LogObserver final : public shm::Observer {
             // Once a second as long as nothing else can serve: at notice level the first time only.
             ap_log_error(APLOG_MARK, round.is_repeated ? APLOG_INFO : APLOG_NOTICE, 0, runtime.server,
                          "circuit breaker: member %s%s%s: %s; it was to be probed in %.1f s (level %u)",
-                         slot.identity.name, separator(slot), slot.identity.balancer,
+                         MemberText(slot.identity).text, separator(slot), slot.identity.balancer,
                          core::name(core::Reason::no_other_member).data(), left, round.before.level);
             return;
         }
         ap_log_error(APLOG_MARK, APLOG_INFO, 0, runtime.server,
                      "circuit breaker: member %s%s%s: stays open: its early probes failed; next probe in %.1f s (level "
                      "%u), or when there is no other member",
-                     slot.identity.name, separator(slot), slot.identity.balancer, left, round.before.level);
+                     MemberText(slot.identity).text, separator(slot), slot.identity.balancer, left, round.before.level);
     }
 
     void on_flapping(const shm::Slot& slot, const core::Flapping& figures) noexcept override {
