@@ -69,7 +69,7 @@ each_directive_is_complete() {
 only_existing_directives_are_documented() {
     local known unknown
     known=$(directives)
-    unknown=$(grep -ohE '\bCircuitBreaker[A-Za-z]*\b' README.md mod_circuitbreaker/README.md conf/* docker/demo/*.cpp |
+    unknown=$(grep -ohE '\bCircuitBreaker[A-Za-z]*\b' README.md mod_circuitbreaker/README.md mod_circuitbreaker/GUIDE.md conf/* docker/demo/*.cpp |
         sort -u | grep -vxF "$known")
     [ -n "$known" ] && [ -z "$unknown" ] || { echo "$unknown"; return 1; }
 }

@@ -2,9 +2,9 @@
 // it can. What GUIDE.md says of it.
 #include <array>
 
+#include "guide.hpp"
 #include "real_servers.hpp"
 #include "steady_load.hpp"
-#include "traffic.hpp"
 
 namespace cb::test {
 namespace {
@@ -17,11 +17,13 @@ constexpr std::chrono::seconds kAfter(10);
 
 /// A pool of its own, and an httpd in front of it.
 struct Stand {
-    explicit Stand(const std::string& policy) {
+    explicit Stand(const std::string& config) {
         php.set_mode("work");
         php.start();
-        HttpdOptions options =
-            site(Mpm::event, policy, "ProxyPass /app/ \"" + php.member() + php.folder().string() + "/\" timeout=1\n");
+        std::string served = config;
+        put(served, "timeout=10", "timeout=1");
+        put(served, "/run/php/php-fpm.sock", (php.folder() / "socket").string());
+        HttpdOptions options{.config = "DocumentRoot \"" + php.folder().string() + "\"\n" + served};
         options.add_modules = {"proxy_fcgi"};
         options.children = 2;
         options.threads = 32;
@@ -30,7 +32,7 @@ struct Stand {
     }
     /// So many requests a second.
     void begin(unsigned rate) {
-        loads.push_back(std::make_unique<SteadyLoad>(httpd->url("/app/x.php"), rate, milliseconds(1000)));
+        loads.push_back(std::make_unique<SteadyLoad>(httpd->url("/x.php"), rate, milliseconds(1000)));
     }
     [[nodiscard]] unsigned served() const {
         unsigned sum = 0;
@@ -46,9 +48,14 @@ struct Stand {
 
 TEST(RealServers, PhpFpmThatRunsOutOfWorkersServesWhatItCanWithMaxConcurrent) {
     if (PhpFpm::program().empty()) GTEST_SKIP() << "The program is not installed: php-fpm";
-    Stand stock("CircuitBreaker Off\n");
-    Stand breaker("CircuitBreaker On\n");
-    Stand limited("CircuitBreaker On\nCircuitBreakerMaxConcurrent 4\n");
+    const std::string config = from_guide("PHP-FPM that runs out of workers", "apache");
+    std::string without = config;
+    put(without, "CircuitBreaker On\n    CircuitBreakerMaxConcurrent 4\n", "CircuitBreaker Off\n");
+    std::string unlimited = config;
+    put(unlimited, "    CircuitBreakerMaxConcurrent 4\n", "");
+    Stand stock(without);
+    Stand breaker(unlimited);
+    Stand limited(config);
     const std::array<Stand*, 3> all{&stock, &breaker, &limited};
     const auto served = [&] { return std::array{stock.served(), breaker.served(), limited.served()}; };
     const auto tell = [](const char* when, const std::array<unsigned, 3>& numbers) {

@@ -1,5 +1,6 @@
-// Members that are restarted one after another, 2 s each, under a steady load: an everyday deployment is no outage. Three
-// servers have the same members at the same time: httpd without the module, with its defaults, and with Failover All.
+// Members that are restarted one after another, 2 s each, under a steady load: an everyday deployment is no outage.
+// Three servers have the same members at the same time: httpd without the module, with its defaults, and with Failover
+// All.
 #include <thread>
 
 #include "steady_load.hpp"
@@ -26,7 +27,8 @@ std::string manner_name(Manner manner) {
 }
 
 enum Server : std::size_t { stock, defaults, failover_all, kServers };
-constexpr const char* kConfig[kServers] = {"", "CircuitBreaker On\n", "CircuitBreaker On\nCircuitBreakerFailover All\n"};
+constexpr const char* kConfig[kServers] = {"", "CircuitBreaker On\n",
+                                           "CircuitBreaker On\nCircuitBreakerFailover All\n"};
 constexpr milliseconds kDown(2000);
 constexpr milliseconds kUnwell(4000);  // of one that starts with 503
 constexpr milliseconds kWork(10);      // of each request
@@ -130,14 +132,13 @@ void play(std::vector<Happening> happenings) {
 }
 
 class RollingRestart : public testing::TestWithParam<std::tuple<Manner, int, Mpm>> {};
-INSTANTIATE_TEST_SUITE_P(
-    Gaps, RollingRestart,
-    testing::Combine(testing::Values(Manner::stops, Manner::is_killed, Manner::starts_with_503),
-                     testing::Values(500, 3000, 6000), each_mpm),
-    [](const auto& info) {
-        return manner_name(std::get<0>(info.param)) + "_gap_" + std::to_string(std::get<1>(info.param)) + "_ms_" +
-               name_of(std::get<2>(info.param));
-    });
+INSTANTIATE_TEST_SUITE_P(Gaps, RollingRestart,
+                         testing::Combine(testing::Values(Manner::stops, Manner::is_killed, Manner::starts_with_503),
+                                          testing::Values(500, 3000, 6000), each_mpm),
+                         [](const auto& info) {
+                             return manner_name(std::get<0>(info.param)) + "_gap_" +
+                                    std::to_string(std::get<1>(info.param)) + "_ms_" + name_of(std::get<2>(info.param));
+                         });
 
 TEST_P(RollingRestart, LosesNoMoreThanWithoutTheModuleAndNothingWithFailoverAll) {
     const auto [manner, gap, mpm] = GetParam();
