@@ -68,7 +68,7 @@ struct Totals {
     Atomic64 calls;
     Atomic64 verdict[core::kVerdicts];
     Atomic64 outcome_class[core::kClasses];
-    Atomic64 status[5];  // 1xx..5xx
+    Atomic64 status[core::kHundredCount];
     Atomic64 slow;
     Atomic64 probes;
     Atomic64 probes_lost;

@@ -70,10 +70,10 @@ void count(Slot& slot, const Ending& ending) noexcept {
     Totals& totals = slot.totals;
     totals.calls.fetch_add(1, kRelaxed);
     totals.verdict[static_cast<std::size_t>(ending.verdict)].fetch_add(1, kRelaxed);
-    const auto code = static_cast<std::uint32_t>(ending.outcome);
     if (core::is_status(ending.outcome)) {
-        totals.status[code / 100 - 1].fetch_add(1, kRelaxed);
+        totals.status[core::hundred_of(ending.outcome)].fetch_add(1, kRelaxed);
     } else if (ending.outcome != core::Outcome::none) {
+        const auto code = static_cast<std::uint32_t>(ending.outcome);
         totals.outcome_class[code - static_cast<std::uint32_t>(core::Outcome::connect)].fetch_add(1, kRelaxed);
     }
     if (ending.slow) totals.slow.fetch_add(1, kRelaxed);

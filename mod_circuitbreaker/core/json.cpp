@@ -76,9 +76,32 @@ const json_t* value_at(std::string_view pointer, const json_t* root) noexcept {
     return value;
 }
 
+/// The parser calls itself for each level, and a thread's stack may be small: what is nested more deeply than answers
+/// of applications are is not given to it. Up to the first byte that is no JSON, this sees strings as the parser does.
+bool is_too_deep(std::string_view text) noexcept {
+    constexpr std::size_t kMostLevels = 64;
+    std::size_t levels = 0;
+    bool is_string = false;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const char c = text[i];
+        if (is_string) {
+            if (c == '\\') ++i;
+            if (c == '"') is_string = false;
+        } else if (c == '"') {
+            is_string = true;
+        } else if (c == '[' || c == '{') {
+            if (++levels > kMostLevels) return true;
+        } else if ((c == ']' || c == '}') && levels > 0) {
+            --levels;
+        }
+    }
+    return false;
+}
+
 /// A number too large for an integer (an id of 64 bits without sign) must not hide the rest of the body: all are taken
 /// for reals then.
 json_t* parsed(std::string_view text, std::size_t flags) noexcept {
+    if (is_too_deep(text)) return nullptr;
     json_error_t error;
     json_t* const value = json_loadb(text.data(), text.size(), flags, &error);
     if (value != nullptr || json_error_code(&error) != json_error_numeric_overflow) return value;

@@ -20,7 +20,8 @@ struct JsonCondition {
 /// Parses what follows `json=`. nullptr, or what is wrong with it.
 [[nodiscard]] const char* parse_json_condition(std::string_view text, JsonCondition& condition) noexcept;
 
-/// Does it hold for this body? False for a body that is not JSON as a whole (RFC 8259).
+/// Does it hold for this body? False for a body that is not JSON as a whole (RFC 8259), or nested in more than 64
+/// levels.
 [[nodiscard]] bool holds(const JsonCondition& condition, std::string_view body) noexcept;
 
 }  // namespace cb::core

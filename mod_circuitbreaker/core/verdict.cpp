@@ -13,7 +13,7 @@ constexpr std::string_view kVerdictNames[kVerdicts] = {"success", "failure", "fa
 
 bool parse_status(std::string_view text, std::uint16_t& status) noexcept {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), status);
-    return text.size() == 3 && error == std::errc{} && end == text.data() + 3 && status >= 100 && status < 600;
+    return text.size() == 3 && error == std::errc{} && end == text.data() + 3 && status >= kLeastStatus;
 }
 
 }  // namespace

@@ -2,8 +2,8 @@
 //
 // Purpose: DESIGN 1 and 6. An Outcome is what happened to a call, before any opinion; a Verdict is the opinion.
 // Thread safety: pure functions on values.
-// Invariants: an Outcome's code fits the 10 bits of the flight recorder: 100..599 is the backend's own status, the
-// classes follow from 600 on.
+// Invariants: an Outcome's code fits the 10 bits of the flight recorder: 100..999 is the backend's own status (httpd
+// passes on all of three digits), the classes follow from 1000 on.
 #ifndef CIRCUITBREAKER_CORE_VERDICT_HPP
 #define CIRCUITBREAKER_CORE_VERDICT_HPP
 
@@ -15,26 +15,39 @@ namespace cb::core {
 enum class Verdict : std::uint8_t { success, failure, fatal, tolerate, ignore };
 inline constexpr std::uint32_t kVerdicts = 5;
 
-/// What happened to a call. Values 100..599 stand for that HTTP status.
+/// What happened to a call. Values 100..999 stand for that HTTP status.
 enum class Outcome : std::uint16_t {
     none = 0,
-    connect = 600,  ///< refused, unreachable, TLS handshake, name lookup
-    timeout,        ///< the backend's silence outlasted the timeout
-    reset,          ///< the connection broke before any byte of the response
-    stale,          ///< the same on a kept-alive connection: the keep-alive race
-    truncated,      ///< the response broke off after its headers
-    protocol,       ///< what came was no response
-    local,          ///< httpd's own trouble: pool full, member barred by mod_proxy's own flags, no descriptors
-    client,         ///< the client's fault: gone, or a bad request
-    upload,         ///< broke off or fell silent while the request's body was still on its way
+    connect = 1000,  ///< refused, unreachable, TLS handshake, name lookup
+    timeout,         ///< the backend's silence outlasted the timeout
+    reset,           ///< the connection broke before any byte of the response
+    stale,           ///< the same on a kept-alive connection: the keep-alive race
+    truncated,       ///< the response broke off after its headers
+    protocol,        ///< what came was no response
+    local,           ///< httpd's own trouble: pool full, member barred by mod_proxy's own flags, no descriptors
+    client,          ///< the client's fault: gone, or a bad request
+    upload,          ///< broke off or fell silent while the request's body was still on its way
 };
 inline constexpr std::uint32_t kClasses = 9;
 
+inline constexpr std::uint16_t kLeastStatus = 100;
+inline constexpr std::uint16_t kMostStatus = 999;
+static_assert(static_cast<std::uint16_t>(Outcome::connect) > kMostStatus);
+static_assert(static_cast<std::uint16_t>(Outcome::connect) + kClasses <= 1U << 10U, "the flight recorder's bits");
+
 [[nodiscard]] constexpr bool is_status(Outcome outcome) noexcept {
-    return static_cast<std::uint16_t>(outcome) >= 100 && static_cast<std::uint16_t>(outcome) < 600;
+    return static_cast<std::uint16_t>(outcome) >= kLeastStatus && static_cast<std::uint16_t>(outcome) <= kMostStatus;
 }
 [[nodiscard]] constexpr Outcome status_outcome(int status) noexcept {
-    return status >= 100 && status < 600 ? static_cast<Outcome>(status) : Outcome::protocol;
+    return status >= kLeastStatus && status <= kMostStatus ? static_cast<Outcome>(status) : Outcome::protocol;
+}
+
+/// Statuses are counted by their first digit.
+inline constexpr const char* kHundreds[] = {"1xx", "2xx", "3xx", "4xx", "5xx", "6xx", "7xx", "8xx", "9xx"};
+inline constexpr std::uint32_t kHundredCount = sizeof kHundreds / sizeof *kHundreds;
+/// Index into kHundreds, of an outcome that is a status.
+[[nodiscard]] constexpr std::uint32_t hundred_of(Outcome outcome) noexcept {
+    return static_cast<std::uint32_t>(outcome) / 100U - 1;
 }
 
 /// Name of a class as rules and logs spell it; empty for a status or an unknown code.
@@ -55,7 +68,7 @@ struct CodeRange {
     std::uint16_t last;
 };
 
-/// "503", "502-504" (100 to 599, not backwards) or the name of a class. False if it is none of them.
+/// "503", "502-504" (100 to 999, not backwards) or the name of a class. False if it is none of them.
 [[nodiscard]] bool parse_codes(std::string_view text, CodeRange& range) noexcept;
 
 /// A rule's statuses and classes, which are alternatives. None at all: whatever concerns the member.
@@ -68,7 +81,7 @@ struct Rule {
 [[nodiscard]] bool matches(const Rule& rule, Outcome outcome) noexcept;
 
 inline constexpr CodeRange kFailingStatuses[] = {{502, 504}};
-/// The statuses that fail where no rule says otherwise (a balancer's `failonstatus` takes their place).
+/// The statuses that fail where no rule says otherwise (a balancer's `failonstatus` adds to them).
 inline constexpr Rule kBuiltinStatuses{Verdict::failure, 1, kFailingStatuses};
 
 /// What stands at the end of every list (DESIGN 6): failure connect timeout reset truncated protocol, and the

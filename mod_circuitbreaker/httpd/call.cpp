@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backend_connection.hpp"
+#include "environment.hpp"
 #include "failover.hpp"
 #include "holding.hpp"
 #include "judge.hpp"
@@ -88,6 +89,7 @@ bool may_go_on(const RequestState& state, int rv, core::Outcome outcome, int att
 /// A call to a member without a breaker, to which a request has gone on: nothing is watched.
 int run_unwatched(RequestState& state, proxy_worker& worker, char* url) noexcept {
     clear_notes(state.r);
+    if (state.told.fallback != nullptr) show_environment_at_answer(state);
     state.is_nested = true;
     const int rv = proxy.run_scheme_handler(state.r, &worker, state.conf, url, nullptr, 0);
     state.is_nested = false;
@@ -97,7 +99,12 @@ int run_unwatched(RequestState& state, proxy_worker& worker, char* url) noexcept
 extern "C" int on_scheme_handler(request_rec* r, proxy_worker* worker, proxy_server_conf* conf, char* url,
                                  const char* proxyhost, apr_port_t proxyport) noexcept {
     RequestState* const state = request_state(r, false);
-    if (state == nullptr || state->is_nested || state->call.breaker == nullptr) return DECLINED;
+    if (state == nullptr || state->is_nested) return DECLINED;
+    hide_environment(*state);  // of a call before this one
+    if (state->call.breaker == nullptr) {
+        if (state->told.fallback != nullptr) show_environment_at_answer(*state);
+        return DECLINED;
+    }
     state->conf = conf;
     for (int attempts = 1;; ++attempts) {
         begin_try(*state);
@@ -111,7 +118,10 @@ extern "C" int on_scheme_handler(request_rec* r, proxy_worker* worker, proxy_ser
         const bool has_no_connection = may_go_on(*state, rv, outcome, attempts);
         if (has_no_connection) --state->failover.tries;  // its member has got nothing
         const bool is_withheld = has_no_connection || is_withheld_at_end(*state, outcome);
-        if (!is_withheld || !go_elsewhere(*state, &worker, &url)) return give(r, answer, rv);
+        if (!is_withheld || !go_elsewhere(*state, &worker, &url)) {
+            show_environment(*state);
+            return give(r, answer, rv);
+        }
         proxy.initialize_worker(worker, r->server, conf->pool);
         if (state->call.breaker == nullptr) return run_unwatched(*state, *worker, url);
     }
@@ -122,7 +132,10 @@ extern "C" int on_request_status(int* status, request_rec* r) noexcept {
     if (state != nullptr && state->call.breaker != nullptr && !state->call.is_finished) {
         finish_call(*state, outcome_of(*state, *status));
     }
-    if (state != nullptr) unmark_header(*state);
+    if (state != nullptr) {
+        unmark_header(*state);
+        show_environment(*state);
+    }
     return DECLINED;
 }
 
@@ -153,7 +166,7 @@ void finish_call(RequestState& state, core::Outcome outcome) noexcept {
     ending.latency = latency_of(state, now());
     ending.method = static_cast<std::uint8_t>(state.r->method_number);
     if (policy.record_path) ending.path = recorded_path(state.r);
-    apr_table_setn(state.r->subprocess_env, "CIRCUIT_BREAKER_VERDICT", verdict_text(state.r->pool, judgement, outcome));
+    tell_verdict(state, verdict_text(state.r->pool, judgement, outcome));
     shm::finish(*call.slot, policy, runtime.process, call.permit, ending, peers_of(state));
 }
 

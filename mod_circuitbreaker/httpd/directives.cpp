@@ -5,15 +5,15 @@
 #include "runtime.hpp"
 
 namespace cb::httpd {
-namespace {
 
-/// The directives that may also stand in <Location>, <Directory>, <Files> and <If>.
 bool is_for_requests(Directive directive) noexcept {
     return directive == Directive::verdict || directive == Directive::probe_verdict ||
            directive == Directive::probe_if || directive == Directive::body_limit || directive == Directive::settle ||
            directive == Directive::retry_after || directive == Directive::fallback ||
            directive == Directive::failover || directive == Directive::control;
 }
+
+namespace {
 
 /// The directives that are about the server as a whole, so not in a <VirtualHost> either.
 bool is_for_main_server(Directive directive) noexcept {

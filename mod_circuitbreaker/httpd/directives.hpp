@@ -5,11 +5,14 @@
 #ifndef CIRCUITBREAKER_HTTPD_DIRECTIVES_HPP
 #define CIRCUITBREAKER_HTTPD_DIRECTIVES_HPP
 
-#include "httpd_api.hpp"
+#include "settings.hpp"
 
 namespace cb::httpd {
 
 extern const command_rec kDirectiveTable[];
+
+/// May it also stand in <Location>, <Directory>, <Files> and <If>?
+[[nodiscard]] bool is_for_requests(Directive directive) noexcept;
 
 }  // namespace cb::httpd
 

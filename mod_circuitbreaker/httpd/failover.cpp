@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "client_doing.hpp"
+#include "environment.hpp"
 #include "mask.hpp"
 #include "probe_marks.hpp"
 #include "ramp.hpp"
@@ -186,6 +187,9 @@ bool go_elsewhere(RequestState& state, proxy_worker** worker, char** url) noexce
     shm::Slot& failed = *state.call.slot;
     const Snapshot* const after = failover.before != nullptr ? take_snapshot(state.r) : nullptr;
     apr_table_t* const headers_in = state.r->headers_in;
+    const Told told = state.told;
+    hide_environment(state);
+    state.told = Told{.rejected = told.rejected, .fallback = told.fallback};
     if (after != nullptr) put_back(state.r, *failover.before);
     if (is_body_kept(state)) {
         rewind_body(state.r, *state.body, headers_in);
@@ -195,16 +199,12 @@ bool go_elsewhere(RequestState& state, proxy_worker** worker, char** url) noexce
     proxy_worker* next = nullptr;
     char* next_url = nullptr;
     if (choose_another(state, **worker, &next, &next_url) != OK) {
+        hide_environment(state);  // what a refusal has told
         if (after != nullptr) put_back(state.r, *after);
+        state.told = told;
         return false;
     }
     failed.totals.failovers.fetch_add(1, std::memory_order_relaxed);
-    // They were the failed call's; CGI protocols send the environment to the member.
-    apr_table_unset(state.r->subprocess_env, "CIRCUIT_BREAKER_VERDICT");
-    if (state.call.breaker == nullptr) {
-        apr_table_unset(state.r->subprocess_env, "CIRCUIT_BREAKER_STATE");
-        apr_table_unset(state.r->subprocess_env, "CIRCUIT_BREAKER_MEMBER");
-    }
     *worker = next;
     *url = next_url;
     return true;

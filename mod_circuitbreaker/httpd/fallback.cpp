@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "reverse_map.hpp"
 #include "runtime.hpp"
 
 namespace cb::httpd {
@@ -30,21 +31,38 @@ const char* before_canonical(const request_rec* r, const char* rest) noexcept {
     return ap_unescape_url_keep2f(path, 0) == OK ? path : nullptr;
 }
 
-bool take(RequestState& state, const char* fallback, const char* rest, char** url) noexcept {
+/// nullptr without ProxyPassInterpolateEnv.
+proxy_req_conf* request_config(request_rec* r) noexcept {
+    return static_cast<proxy_req_conf*>(ap_get_module_config(r->request_config, proxy.proxy_module));
+}
+
+/// `worker`: the one that refuses, if it has no balancer.
+bool take(RequestState& state, const proxy_worker_shared* worker, const char* fallback, const char* rest,
+          char** url) noexcept {
     if (fallback == nullptr || rest == nullptr || state.is_fallback) return false;
     proxy_balancer* const balancer = proxy.get_balancer(state.r->pool, state.conf, fallback, 0);
     if (balancer == nullptr || balancer == state.balancer) return false;
     *url = apr_pstrcat(state.r->pool, balancer->s->name, *rest == '/' || *rest == '\0' ? "" : "/", rest, nullptr);
+    map_answers_of_fallback(state, worker, *balancer);
     state.balancer = balancer;
     state.balancer_url = apr_pstrdup(state.r->pool, *url);
     state.is_fallback = true;
     state.tried = nullptr;  // members of the other balancer
     state.tried_count = 0;
-    apr_table_setn(state.r->subprocess_env, "CIRCUIT_BREAKER_FALLBACK", balancer->s->name);
+    state.told.fallback = balancer->s->name;
     return true;
 }
 
 }  // namespace
+
+Destination::Destination(const RequestState& state) noexcept
+    : balancer(state.balancer),
+      balancer_url(state.balancer_url),
+      tried(state.tried),
+      tried_count(state.tried_count),
+      per_dir_config(state.r->per_dir_config) {
+    if (const proxy_req_conf* const present = request_config(state.r); present != nullptr) interpolated = *present;
+}
 
 bool take_fallback_of_balancer(RequestState& state, char** url) noexcept {
     const char* of_policy = nullptr;
@@ -53,7 +71,7 @@ bool take_fallback_of_balancer(RequestState& state, char** url) noexcept {
         const Breaker* const breaker = worker != nullptr ? runtime.registry->find(*worker) : nullptr;
         if (breaker != nullptr && breaker->is_enforcing()) of_policy = breaker->fallback;
     }
-    return take(state, name_for(state.r, of_policy), rest_of(*url, state.balancer->s->name), url);
+    return take(state, nullptr, name_for(state.r, of_policy), rest_of(*url, state.balancer->s->name), url);
 }
 
 void leave_fallback(RequestState& state, const Destination& before, char** url) noexcept {
@@ -63,12 +81,14 @@ void leave_fallback(RequestState& state, const Destination& before, char** url) 
     state.tried_count = before.tried_count;
     state.is_fallback = false;
     *url = apr_pstrdup(state.r->pool, before.balancer_url);
-    apr_table_unset(state.r->subprocess_env, "CIRCUIT_BREAKER_FALLBACK");
+    state.told.fallback = nullptr;
+    state.r->per_dir_config = before.per_dir_config;
+    if (proxy_req_conf* const present = request_config(state.r); present != nullptr) *present = before.interpolated;
 }
 
 bool take_fallback_of_worker(RequestState& state, const Breaker& breaker, char** url) noexcept {
     const char* const rest = before_canonical(state.r, rest_of(*url, breaker.key->name_ex));
-    return take(state, name_for(state.r, breaker.fallback), rest, url);
+    return take(state, breaker.key, name_for(state.r, breaker.fallback), rest, url);
 }
 
 }  // namespace cb::httpd

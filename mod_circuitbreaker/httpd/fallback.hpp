@@ -18,12 +18,10 @@ struct Destination {
     const char* balancer_url;
     proxy_worker** tried;
     int tried_count;
+    ap_conf_vector_t* per_dir_config;  // with the lines of ProxyPassReverse as written
+    proxy_req_conf interpolated{};
 
-    explicit Destination(const RequestState& state) noexcept
-        : balancer(state.balancer),
-          balancer_url(state.balancer_url),
-          tried(state.tried),
-          tried_count(state.tried_count) {}
+    explicit Destination(const RequestState& state) noexcept;
 };
 /// Turns the request back to where it was meant to go.
 void leave_fallback(RequestState& state, const Destination& before, char** url) noexcept;

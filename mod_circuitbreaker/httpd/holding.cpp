@@ -89,7 +89,7 @@ HeldAnswer held_answer(const Call& call) noexcept {
 }
 
 int give(request_rec* r, const HeldAnswer& answer, int rv) noexcept {
-    if (answer.is_cut) return answer.status >= HTTP_BAD_REQUEST ? answer.status : HTTP_BAD_GATEWAY;
+    if (answer.is_cut) return ap_is_HTTP_ERROR(answer.status) ? answer.status : HTTP_BAD_GATEWAY;
     if (answer.bytes == nullptr || APR_BRIGADE_EMPTY(answer.bytes)) return rv;
     return ap_pass_brigade(r->output_filters, answer.bytes) == APR_SUCCESS ? rv : AP_FILTER_ERROR;
 }

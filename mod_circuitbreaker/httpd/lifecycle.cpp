@@ -14,6 +14,7 @@
 #include "select.hpp"
 #include "shm/changes.hpp"
 #include "shm/segment.hpp"
+#include "virtual_hosts.hpp"
 #include "watch.hpp"
 
 namespace cb::httpd {
@@ -104,13 +105,12 @@ void warn_of_members_without(apr_pool_t* ptemp, server_rec* main_server) noexcep
                      "backend with <Proxy \"URL\" enablereuse=on> to give it one",
                      worker.s->name_ex);
     });
-    for (int i = 0; const ap_directive_t* where = unused_section(ptemp, main_server, i); ++i) {
-        ap_log_error(
-            APLOG_MARK, APLOG_STARTUP | APLOG_WARNING, 0, main_server,
-            "mod_circuitbreaker: %s line %d: %s %s applies to no member, so its directives have no effect. Name a "
-            "balancer or a member as it stands in ProxyPass or BalancerMember, or give this <Proxy> a parameter "
-            "(enablereuse=on) that declares one",
-            where->filename, where->line_num, where->directive, where->args);
+    for (int i = 0;; ++i) {
+        const auto [where, remedy] = unused_section(ptemp, main_server, i);
+        if (where == nullptr) break;
+        ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_WARNING, 0, main_server,
+                     "mod_circuitbreaker: %s line %d: %s %s applies to no member, so its directives have no effect. %s",
+                     where->filename, where->line_num, where->directive, where->args, remedy);
     }
 }
 
@@ -232,7 +232,10 @@ int cb_on_check_config(apr_pool_t*, apr_pool_t*, apr_pool_t* ptemp, server_rec* 
         }
     }
     if (!report_wrong_fallbacks(ptemp, s) || !report_contradictions(ptemp, s)) return HTTP_INTERNAL_SERVER_ERROR;
-    if (!is_second_reading()) warn_of_members_without(ptemp, s);
+    if (!is_second_reading()) {
+        warn_of_members_without(ptemp, s);
+        warn_of_virtual_hosts(ptemp, s);
+    }
     return OK;
 }
 

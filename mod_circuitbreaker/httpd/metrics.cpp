@@ -40,14 +40,13 @@ void put_calls(Exposition& out, const Member& member) noexcept {
 }
 
 void put_outcomes(Exposition& out, const Member& member) noexcept {
-    constexpr const char* kStatuses[] = {"1xx", "2xx", "3xx", "4xx", "5xx"};
     for (std::size_t i = 0; i < core::kClasses; ++i) {
         const auto outcome = static_cast<core::Outcome>(static_cast<std::size_t>(core::Outcome::connect) + i);
         out.put(Number::count(member.slot.totals.outcome_class[i].load(kRelaxed)),
                 {{"outcome", core::class_name(outcome).data()}});
     }
-    for (std::size_t i = 0; i < 5; ++i)
-        out.put(Number::count(member.slot.totals.status[i].load(kRelaxed)), {{"outcome", kStatuses[i]}});
+    for (std::size_t i = 0; i < core::kHundredCount; ++i)
+        out.put(Number::count(member.slot.totals.status[i].load(kRelaxed)), {{"outcome", core::kHundreds[i]}});
 }
 
 void put_slow_calls(Exposition& out, const Member& member) noexcept {

@@ -1,57 +1,19 @@
 #include "policies.hpp"
 
-#include <apr_uri.h>
-
 #include <cstring>
+
+#include "section_name.hpp"
 
 namespace cb::httpd {
 namespace {
 
-/// A name as mod_proxy keeps it (ap_proxy_define_worker_ex): socket path apart, scheme and host in lower case, no
-/// default port, and here no trailing slash either.
-struct Name {
-    const char* uds_path = "";
-    const char* url = "";
-};
-
-const char* normalized(apr_pool_t* p, const char* url) noexcept {
-    apr_uri_t uri;
-    if (apr_uri_parse(p, url, &uri) != APR_SUCCESS || uri.scheme == nullptr || uri.hostname == nullptr) return url;
-    ap_str_tolower(uri.scheme);
-    ap_str_tolower(uri.hostname);
-    if (uri.port != 0 && uri.port == proxy.port_of_scheme(uri.scheme)) uri.port = 0;
-    uri.port_str = uri.port != 0 ? apr_psprintf(p, "%u", static_cast<unsigned>(uri.port)) : nullptr;
-    char* const text = apr_uri_unparse(p, &uri, APR_URI_UNP_REVEALPASSWORD);
-    for (std::size_t length = std::strlen(text); length > 0 && text[length - 1] == '/'; --length)
-        text[length - 1] = '\0';
-    return text;
-}
-
-Name parsed(apr_pool_t* p, const char* text) noexcept {
-    Name name;
-    const char* bar = nullptr;
-    if (ap_cstr_casecmpn(text, "unix:", 5) == 0 && (bar = std::strchr(text, '|')) != nullptr) {
-        const char* const path = apr_pstrmemdup(p, text + 5, static_cast<apr_size_t>(bar - text - 5));
-        name.uds_path = ap_runtime_dir_relative(p, path);
-        text = proxy.de_socketfy(p, text);
-        if (text == nullptr || name.uds_path == nullptr) return Name{};
-    }
-    name.url = normalized(p, text);
-    return name;
-}
-
 /// A <Proxy> section that uses our directives.
 struct Section {
     const ap_conf_vector_t* config;
-    const proxy_dir_conf* dir;
-    Name name;
+    SectionName name;
 
     [[nodiscard]] const Settings& settings() const noexcept { return dir_config(config)->section; }
-    [[nodiscard]] bool applies(const Name& to) const noexcept {
-        if (dir->r != nullptr) return ap_regexec(dir->r, to.url, 0, nullptr, 0) == 0;
-        if (dir->p_is_fnmatch != 0) return apr_fnmatch(dir->p, to.url, 0) == APR_SUCCESS;
-        return std::strcmp(name.url, to.url) == 0 && std::strcmp(name.uds_path, to.uds_path) == 0;
-    }
+    [[nodiscard]] bool applies(const Name& to) const noexcept { return name.applies(to); }
 };
 
 apr_array_header_t* sections_of(apr_pool_t* p, const server_rec* s) noexcept {
@@ -62,10 +24,20 @@ apr_array_header_t* sections_of(apr_pool_t* p, const server_rec* s) noexcept {
         const DirConfig* const settings = dir_config(config);
         const auto* const dir = static_cast<const proxy_dir_conf*>(ap_get_module_config(config, proxy.proxy_module));
         if (settings == nullptr || settings->section.set == 0 || dir == nullptr || dir->p == nullptr) continue;
-        APR_ARRAY_PUSH(ours, Section) = {config, dir, parsed(p, dir->p)};
+        APR_ARRAY_PUSH(ours, Section) = {config, SectionName(p, *dir)};
     }
     return ours;
 }
+
+/// What helps a section that applies to no member.
+constexpr const char* kRemedyNaming = "Name a balancer or a member as it stands in ProxyPass or BalancerMember";
+constexpr const char* kRemedyMoving =
+    "What it names belongs to the main server, for all virtual hosts: put it there, outside all virtual hosts";
+// What declares a member that it names.
+constexpr const char* kRemedyBeside = ", or give this <Proxy> a parameter (enablereuse=on) that declares one";
+constexpr const char* kRemedyInside =
+    ", or write \"ProxySet enablereuse=on\" into this <Proxy>, which declares one (httpd takes the brackets for a "
+    "pattern's, and no parameter beside them)";
 
 /// A member with its names as sections write them.
 struct Member {
@@ -135,7 +107,7 @@ bool can_have_breaker(const proxy_worker& worker) noexcept {
     return true;
 }
 
-const ap_directive_t* unused_section(apr_pool_t* temporary, server_rec* main_server, int skip) noexcept {
+UnusedSection unused_section(apr_pool_t* temporary, server_rec* main_server, int skip) noexcept {
     const int inherited = proxy_conf(main_server)->sec_proxy->nelts;
     for (server_rec* s = main_server; s != nullptr; s = s->next) {
         const apr_array_header_t* const sections = sections_of(temporary, s);
@@ -148,19 +120,27 @@ const ap_directive_t* unused_section(apr_pool_t* temporary, server_rec* main_ser
             }
             if (is_inherited) continue;
             bool is_used = false;
+            bool is_of_main = false;
             for_each_member(main_server, [&](server_rec* of, proxy_balancer* balancer, proxy_worker& worker) noexcept {
                 // A virtual host's section does not reach a balancer that the virtual host only inherits.
-                if (is_used || (s != main_server && of != s)) return;
+                if (is_used || (of != s && of != main_server)) return;
                 const Member member(temporary, balancer, worker);
-                is_used = member.is_named_by_balancer(section) || member.is_named_itself(section);
+                const bool is_named = member.is_named_by_balancer(section) || member.is_named_itself(section);
+                (s == main_server || of == s ? is_used : is_of_main) |= is_named;
             });
             if (is_used || skip-- > 0) continue;
             for (const ap_directive_t* where : section.settings().where) {
-                if (where != nullptr) return where->parent != nullptr ? where->parent : where;
+                if (where == nullptr) continue;
+                const SectionName& name = section.name;
+                const char* const more = name.is_pattern()            ? ""
+                                         : name.is_pattern_to_httpd() ? kRemedyInside
+                                                                      : kRemedyBeside;
+                return {where->parent != nullptr ? where->parent : where,
+                        is_of_main ? kRemedyMoving : apr_pstrcat(temporary, kRemedyNaming, more, nullptr)};
             }
         }
     }
-    return nullptr;
+    return {};
 }
 
 }  // namespace cb::httpd

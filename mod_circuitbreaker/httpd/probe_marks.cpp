@@ -1,5 +1,6 @@
 #include "probe_marks.hpp"
 
+#include "environment.hpp"
 #include "read_ahead.hpp"
 
 namespace cb::httpd {
@@ -41,6 +42,7 @@ bool may_probe(const RequestState& state, const Breaker& breaker, const shm::Slo
     if (expr == nullptr) return true;
     const core::State now = core::state_of(slot.word.load(std::memory_order_acquire));
     if (now != core::State::open && now != core::State::half_open) return false;
+    const ForExpressions environment(state);
     const char* error = nullptr;
     return ap_expr_exec(r, expr, &error) > 0;
 }
@@ -56,22 +58,24 @@ void unmark_request(RequestState& state) noexcept {
     if (!state.is_marked) return;
     state.is_marked = false;
     unmark_header(state);
-    apr_table_unset(state.r->subprocess_env, kProbe);
+    state.told.is_probe = false;
     apr_table_unset(state.r->notes, kProbe);
 }
 
 void mark_request(RequestState& state, const Breaker& breaker, const shm::Slot& slot, bool is_probe) noexcept {
     request_rec* const r = state.r;
     const core::State breaker_state = core::state_of(slot.word.load(std::memory_order_relaxed));
-    apr_table_setn(r->subprocess_env, "CIRCUIT_BREAKER_STATE", core::name(breaker_state).data());
-    apr_table_setn(r->subprocess_env, "CIRCUIT_BREAKER_MEMBER", breaker.name);
+    state.told.member = breaker.name;
+    state.told.state = core::name(breaker_state).data();
+    state.told.verdict = nullptr;
+    state.told.is_observed = !breaker.is_enforcing();
     const bool has_header = breaker.probe_header != nullptr && breaker.is_enforcing();
     if (has_header) {
         for_each_table(state, [&](apr_table_t* fields) noexcept { apr_table_unset(fields, breaker.probe_header); });
     }
     if (!is_probe) return;
     state.is_marked = true;
-    apr_table_setn(r->subprocess_env, kProbe, "1");
+    state.told.is_probe = true;
     apr_table_setn(r->notes, kProbe, "1");
     if (!has_header) return;
     for_each_table(state, [&](apr_table_t* fields) noexcept {

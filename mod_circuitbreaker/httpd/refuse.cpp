@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "environment.hpp"
 #include "health.hpp"
 #include "probe_marks.hpp"
 #include "ramp.hpp"
@@ -20,10 +21,12 @@ core::Millis time_to_probe(const shm::Slot& slot) noexcept {
 }
 
 int refuse_with(request_rec* r, shm::Refusal refusal, core::Millis wait, bool with_retry_after) noexcept {
-    apr_table_setn(r->subprocess_env, "CIRCUIT_BREAKER_REJECTED", name(refusal));
+    RequestState& state = *request_state(r, true);
+    tell_refusal(state, name(refusal));
     if (with_retry_after && wait != kNever) {
         const core::Millis seconds = std::max<core::Millis>((wait + 999) / 1000, 1);
-        apr_table_setn(r->err_headers_out, "Retry-After", apr_psprintf(r->pool, "%" APR_UINT64_T_FMT, seconds));
+        state.retry_after = apr_psprintf(r->pool, "%" APR_UINT64_T_FMT, seconds);
+        apr_table_setn(r->err_headers_out, "Retry-After", state.retry_after);
     }
     return HTTP_SERVICE_UNAVAILABLE;
 }

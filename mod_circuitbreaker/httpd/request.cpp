@@ -16,6 +16,17 @@ RequestState* request_state(request_rec* r, bool is_wanted) noexcept {
     return state;
 }
 
+ap_filter_t* add_first_filter(request_rec* r, ap_filter_rec_t* filter, void* context) noexcept {
+    auto* const first = static_cast<ap_filter_t*>(apr_pcalloc(r->pool, sizeof(ap_filter_t)));
+    first->frec = filter;
+    first->ctx = context;
+    first->r = r;
+    first->c = r->connection;
+    first->next = r->output_filters;
+    r->output_filters = first;
+    return first;
+}
+
 core::Millis settle_time(const request_rec* r, const Breaker& breaker) noexcept {
     return policy_for(r, breaker, Directive::settle).settle;
 }

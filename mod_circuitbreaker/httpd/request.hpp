@@ -105,6 +105,18 @@ struct Failover {
 };
 struct Ramp;  // ramp.cpp
 
+/// What CIRCUIT_BREAKER_* say of the last call, or of the refusal; nullptr: nothing. See `environment`.
+struct Told {
+    const char* member = nullptr;  // of a call
+    const char* state = nullptr;
+    const char* verdict = nullptr;
+    const char* rejected = nullptr;
+    const char* fallback = nullptr;
+    bool is_probe = false;
+    bool is_observed = false;  // the call, by a breaker that changes nothing
+    bool is_shown = false;     // the environment has it
+};
+
 struct RequestState {
     request_rec* r = nullptr;
     proxy_server_conf* conf = nullptr;
@@ -118,6 +130,9 @@ struct RequestState {
     bool is_marked = false;              // as a probe
     bool is_fallback = false;            // the balancer is another one's fallback
     bool is_nested = false;              // we are running mod_proxy's own hook
+    Told told;
+    apr_table_t* inherited = nullptr;   // of CIRCUIT_BREAKER_*, from the request that this one was made of
+    const char* retry_after = nullptr;  // what a refusal has put into err_headers_out
     Call call;
     Failover failover;
 };
@@ -131,6 +146,9 @@ struct RequestState {
     const Settings* const said = said_for_request(r, directive);
     return said != nullptr ? said->policy : breaker.policy;
 }
+
+/// Next to the handler, before the filters of others on the way to the client.
+ap_filter_t* add_first_filter(request_rec* r, ap_filter_rec_t* filter, void* context) noexcept;
 
 /// The policy's value unless a <Location>, <Directory>, <Files> or <If> of this request says otherwise.
 [[nodiscard]] core::Millis settle_time(const request_rec* r, const Breaker& breaker) noexcept;

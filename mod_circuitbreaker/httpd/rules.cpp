@@ -1,5 +1,6 @@
 #include "rules.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "parse.hpp"
@@ -13,7 +14,7 @@ using core::Verdict;
 
 constexpr const char* kVerdictsAllowed = "success, failure, fatal, tolerate or ignore";
 constexpr const char* kConditionsAllowed =
-    "a status (503), a range of statuses (500-599, from 100 to 599), a class (connect, timeout, reset, stale, "
+    "a status (503), a range of statuses (500-599, from 100 to 999), a class (connect, timeout, reset, stale, "
     "truncated, "
     "protocol, local, client, upload), \"expr=EXPRESSION\", \"json=/POINTER:VALUE\" or \"body=/REGEX/\"";
 
@@ -133,11 +134,15 @@ core::Rule failing_statuses(apr_pool_t* p, const proxy_balancer* balancer) noexc
     if (balancer == nullptr || balancer->errstatuses == nullptr || balancer->errstatuses->nelts == 0) {
         return core::kBuiltinStatuses;
     }
-    const auto count = static_cast<std::uint32_t>(balancer->errstatuses->nelts);
-    auto* const ranges = static_cast<CodeRange*>(apr_palloc(p, count * sizeof(CodeRange)));
-    for (std::uint32_t i = 0; i < count; ++i) {
+    const core::Rule& builtin = core::kBuiltinStatuses;
+    const auto most = builtin.ranges + static_cast<std::uint32_t>(balancer->errstatuses->nelts);
+    auto* const ranges = static_cast<CodeRange*>(apr_palloc(p, most * sizeof(CodeRange)));
+    std::copy_n(builtin.range, builtin.ranges, ranges);
+    std::uint32_t count = builtin.ranges;
+    for (int i = 0; i < balancer->errstatuses->nelts; ++i) {
         const auto status = static_cast<std::uint16_t>(APR_ARRAY_IDX(balancer->errstatuses, i, int));
-        ranges[i] = {status, status};
+        if (!core::matches({Verdict::failure, count, ranges}, static_cast<Outcome>(status)))
+            ranges[count++] = {status, status};
     }
     return {Verdict::failure, count, ranges};
 }

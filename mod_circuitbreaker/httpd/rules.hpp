@@ -44,7 +44,7 @@ struct RuleList {
 /// The rules of an inner section, then those of the outer one.
 [[nodiscard]] RuleList joined(apr_pool_t* p, RuleList inner, RuleList outer) noexcept;
 
-/// `failonstatus` of a balancer as the statuses that fail by default; the built-in ones if there is none.
+/// The statuses that fail by default: the built-in ones, and the `failonstatus` of the balancer.
 [[nodiscard]] core::Rule failing_statuses(apr_pool_t* p, const proxy_balancer* balancer) noexcept;
 
 [[nodiscard]] bool has_fatal(RuleList list) noexcept;

@@ -125,13 +125,15 @@ int choose_with_fallback(RequestState& state, Mask& own, const Destination& befo
 }
 
 int choose(RequestState& state, Mask& mask, proxy_worker** worker, proxy_balancer** balancer, char** url) noexcept {
-    const Destination before(state);
     int rv = choose_among(state, mask, false, worker, balancer, url);
-    if (rv == kNobody && take_fallback_of_balancer(state, url)) {
-        rv = choose_with_fallback(state, mask, before, worker, balancer, url);
-    } else if (rv == kNobody) {
-        rv = choose_among(state, mask, true, worker, balancer, url);
-        if (rv == kNobody) rv = give_up(state, mask);
+    if (rv == kNobody) {
+        const Destination before(state);
+        if (take_fallback_of_balancer(state, url)) {
+            rv = choose_with_fallback(state, mask, before, worker, balancer, url);
+        } else {
+            rv = choose_among(state, mask, true, worker, balancer, url);
+            if (rv == kNobody) rv = give_up(state, mask);
+        }
     }
     mask.count_refusals();
     return rv;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "environment.hpp"
+
 namespace cb::httpd {
 namespace {
 
@@ -29,11 +31,13 @@ void for_each_rule(const RequestState& state, Visit visit) noexcept {
     }
 }
 
-bool is_true(request_rec* r, const VerdictRule& rule) noexcept {
+bool is_true(const RequestState& state, const VerdictRule& rule) noexcept {
     for (int i = 0; i < rule.count; ++i) {
         if (rule.conditions[i].expr == nullptr) continue;
+        const ForExpressions environment(state);
         const char* error = nullptr;
-        if (ap_expr_exec(r, rule.conditions[i].expr, &error) <= 0) return false;  // httpd logs what is wrong with it
+        if (ap_expr_exec(state.r, rule.conditions[i].expr, &error) <= 0)
+            return false;  // httpd logs what is wrong with it
     }
     return true;
 }
@@ -129,7 +133,7 @@ void note_headers_for_rules(RequestState& state) noexcept {
         const bool may_match =
             core::matches(rule.codes, answer) || core::matches(rule.codes, core::Outcome::truncated) ||
             core::matches(rule.codes, core::Outcome::client) || core::matches(rule.codes, core::Outcome::upload);
-        results[number] = may_match && is_true(state.r, rule);
+        results[number] = may_match && is_true(state, rule);
         return false;
     });
     state.call.expressions = results;
@@ -175,7 +179,7 @@ Judgement judge(const RequestState& state, core::Outcome outcome, bool with_body
     for_each_rule(state, [&](const VerdictRule& rule, int number) noexcept {
         if (!core::matches(rule.codes, outcome)) return false;
         if (needs_body(rule) && !(with_body && body_matches(call.sample, rule))) return false;
-        if (!(call.expressions != nullptr ? call.expressions[number] : is_true(state.r, rule))) return false;
+        if (!(call.expressions != nullptr ? call.expressions[number] : is_true(state, rule))) return false;
         found = &rule;
         return true;
     });

@@ -2,6 +2,7 @@
 
 #include "backend_connection.hpp"
 #include "call.hpp"
+#include "environment.hpp"
 #include "holding.hpp"
 #include "judge.hpp"
 #include "probe_marks.hpp"
@@ -186,6 +187,7 @@ extern "C" apr_status_t on_response(ap_filter_t* f, apr_bucket_brigade* bb) noex
     if (!call.is_answering && !APR_BRIGADE_EMPTY(bb)) {
         call.is_answering = true;
         leave_connection(call);
+        show_environment(state);
         // mod_proxy_http has all headers when it begins with the body, which may break off before its first byte.
         if (!is_error_first || (call.is_http && state.r->sent_bodyct != 0)) note_headers(state);
         begin_holding(state);
@@ -246,15 +248,7 @@ extern "C" int on_create_req(request_rec* r, request_rec* pr) noexcept {
 ap_filter_t* add_response_filter(RequestState& state) noexcept {
     // The very first, whatever types the others have (ap_add_output_filter_handle goes by them): nothing of an answer
     // that is withheld may pass a filter of others. INFLATE, for one, takes itself out of the chain.
-    request_rec* const r = state.r;
-    auto* const filter = static_cast<ap_filter_t*>(apr_pcalloc(r->pool, sizeof(ap_filter_t)));
-    filter->frec = response_filter;
-    filter->ctx = &state;
-    filter->r = r;
-    filter->c = r->connection;
-    filter->next = r->output_filters;
-    r->output_filters = filter;
-    return filter;
+    return add_first_filter(state.r, response_filter, &state);
 }
 
 void note_begin(RequestState& state) noexcept {

@@ -10,7 +10,6 @@ namespace cb::bench {
 namespace {
 
 constexpr std::uint32_t kRequestRate = 300;  // a second
-constexpr std::uint32_t kWork = 10;          // ms
 constexpr std::uint32_t kFirstDown = 10 * kMs;
 constexpr std::uint32_t kEnd = 120 * kMs;
 constexpr std::uint32_t kRetry = 60 * kMs;      // mod_proxy's `retry=`
@@ -108,7 +107,7 @@ class Simulation {
             request.is_tried[chosen] = true;
             is_served = !is_down(chosen);
             if (is_served) {
-                under_way_.push_back({now_ + kWork, chosen, permit});
+                under_way_.push_back({now_ + rollout_.work, chosen, permit});
                 continue;
             }
             ++result_.refused_connections;
@@ -186,7 +185,7 @@ class Simulation {
     void answer(Call& call) {
         if (has_breaker()) end(call.member, call.permit, core::status_outcome(200), core::Verdict::success);
         auto& first = answered_at_[call.member];
-        if (!first && call.ends - kWork >= back_at(call.member)) first = call.ends;
+        if (!first && call.ends - rollout_.work >= back_at(call.member)) first = call.ends;
     }
 
     void end(std::uint32_t member, shm::Permit& permit, core::Outcome outcome, core::Verdict verdict) {

@@ -1,11 +1,11 @@
 // Members that are restarted one after another, under a steady load: an everyday deployment, with mod_proxy alone and
 // with breakers. As in recovery.hpp the core and the shared memory are the real ones, clock and members are not.
 //
-// The model. Requests arrive at random, 300 a second. A member that is up has the answer after 10 ms, however many
-// there are; one that is down refuses connections. It ends what it has begun before it goes down, so nothing is lost
-// but by the choice of a member. From 10 s on each in turn is down for 2 s, and the next one goes down a while after it
-// is back. The balancer chooses as `byrequests` does; a request whose connection is refused goes on to another member,
-// each at most once.
+// The model. Requests arrive at random, 300 a second. A member that is up has the answer after 10 ms (`work`), however
+// many there are; one that is down refuses connections. It ends what it has begun before it goes down, so nothing is
+// lost but by the choice of a member. From 10 s on each in turn is down for 2 s, and the next one goes down a while
+// after it is back. The balancer chooses as `byrequests` does; a request whose connection is refused goes on to another
+// member, each at most once.
 //
 // Stock: mod_proxy's error state as it is by default. A refused connection puts a member into error for `retry=60`
 // seconds; when all are in error, forcerecovery clears it. A breaker has its defaults, but for jitter=0 (so that every
@@ -40,6 +40,7 @@ struct Rollout {
     std::uint32_t down = 2000;   // ms
     std::uint32_t apart = 6000;  // ms, from a member's return until the next one goes down
     std::uint32_t ramp = 0;      // RampUp, s
+    std::uint32_t work = 10;     // ms of each request
     SecondLook second_look = SecondLook::none;
 };
 

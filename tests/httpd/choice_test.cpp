@@ -94,7 +94,7 @@ TEST_P(Choice, RetryAfterIsThatOfTheMemberThatMayBeAskedFirst) {
     Backend soon("soon");
     Backend latest("latest");
     Httpd httpd(site(std::string(quick_policy) + long_open,
-                     "<Proxy \"" + soon.member() + "\">\n    CircuitBreakerOpenTime 60s jitter=0\n</Proxy>\n" +
+                     "<Proxy \"" + soon.member() + "\">\n    CircuitBreakerOpenTime 60s jitter=0 min=60s\n</Proxy>\n" +
                          balancer_of(member_line(late) + member_line(soon) + member_line(latest))));
     httpd.start();
     for (Backend* backend : {&late, &soon, &latest})

@@ -82,12 +82,13 @@ TEST_P(ErrorDocument, OfAnotherBackendIsACallToThatOneAndNoneToTheFirst) {
 
     const Response plain = get(httpd.url("/app/plain"));
     EXPECT_EQ(plain.status, 200);
-    EXPECT_TRUE(plain.headers.has("Retry-After"));
+    EXPECT_FALSE(plain.headers.has("Retry-After")) << "it belongs to a 503";
 
     // That one fails too, and then is refused too.
     pages.answer(Reply::status(502, "no page"));
     const Response failed = get(httpd.url("/app/x"));
-    EXPECT_TRUE(failed.headers.has("Retry-After"));
+    EXPECT_EQ(failed.status, 502);
+    EXPECT_FALSE(failed.headers.has("Retry-After"));
     EXPECT_EQ(BreakerPage(httpd).member(pages).at("State"), "open");
     pages.forget();
     expect_refused(get(httpd.url("/app/x")), "503");
@@ -140,6 +141,58 @@ TEST_P(ErrorDocument, OfAnotherMemberOfTheSameBalancerIsServedByIt) {
     EXPECT_EQ(get(httpd.url("/app/x")).status, 200) << "the spare does all of it now";
     EXPECT_TRUE(wait_for_no_permits(httpd, app));
     EXPECT_TRUE(wait_for_no_permits(httpd, spare));
+}
+
+TEST_P(ErrorDocument, OfAnotherErrorThatIsRefusedLeavesThatErrorWithoutRetryAfter) {
+    Backend app("app");
+    Backend pages("pages");
+    pages.answer(Reply::status(404, "none").header("Retry-After", "9"));
+    Httpd httpd(site(touchy_policy + "ErrorDocument 404 /app/none\nErrorDocument 403 /app/none\n<Location /closed>\n"
+                                     "    Require all denied\n</Location>\n<Location /own>\n"
+                                     "    Header always set Retry-After 7\n</Location>\n",
+                     plain_worker(app) + "ProxyPass /pages " + pages.member() + "\n"));
+    httpd.start();
+    trip(httpd, app);
+    for (const char* method : {"GET", "POST", "HEAD"}) {
+        SCOPED_TRACE(method);
+        const Response missing = get(httpd.url("/missing"), {.method = method});
+        EXPECT_EQ(missing.status, 404);
+        EXPECT_FALSE(missing.headers.has("Retry-After"));
+        const Response closed = get(httpd.url("/closed"), {.method = method});
+        EXPECT_EQ(closed.status, 403);
+        EXPECT_FALSE(closed.headers.has("Retry-After"));
+    }
+    EXPECT_EQ(app.requests(), 0U);
+    EXPECT_EQ(BreakerPage(httpd).member(app).number("Refused"), 6U);
+    EXPECT_EQ(get(httpd.url("/own/missing")).header("Retry-After"), "7") << "the administrator's";
+    EXPECT_EQ(get(httpd.url("/pages/x")).header("Retry-After"), "9") << "the member's";
+    expect_refused(get(httpd.url("/app/x")), "503");
+}
+
+TEST_P(ErrorDocument, ThatMakesAnotherStatusOfTheRefusalHasNoRetryAfter) {
+    Backend app("app");
+    HttpdOptions options = site(touchy_policy +
+                                    "<Location /app/moved>\n    ErrorDocument 503 http://elsewhere.example/\n"
+                                    "</Location>\n<Location /app/asis>\n    ErrorDocument 503 /sorry.asis\n"
+                                    "</Location>\n<Location /app/file>\n    ErrorDocument 503 /sorry.html\n"
+                                    "</Location>\n<Location /app/text>\n    ErrorDocument 503 \"in words\"\n"
+                                    "</Location>\n<Location /sorry.asis>\n    SetHandler send-as-is\n</Location>\n",
+                                plain_worker(app));
+    options.add_modules = {"asis"};
+    Httpd httpd(options);
+    httpd.put_document("sorry.asis", "Status: 200 Never mind\nContent-Type: text/plain\n\nnever mind");
+    httpd.put_document("sorry.html", "come back later");
+    httpd.start();
+    trip(httpd, app);
+    const Response moved = get(httpd.url("/app/moved"));
+    EXPECT_EQ(moved.status, 302);
+    EXPECT_FALSE(moved.headers.has("Retry-After")) << "a browser would wait before it goes there (RFC 9110 10.2.3)";
+    const Response as_is = get(httpd.url("/app/asis"));
+    EXPECT_EQ(as_is.status, 200);
+    EXPECT_EQ(as_is.body, "never mind");
+    EXPECT_FALSE(as_is.headers.has("Retry-After"));
+    expect_refused(get(httpd.url("/app/file")), "come back later");
+    expect_refused(get(httpd.url("/app/text")), "in words");
 }
 
 }  // namespace

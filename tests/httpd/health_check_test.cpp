@@ -9,7 +9,8 @@ class HealthCheck : public TrafficTest {
   protected:
     HttpdOptions checked(const std::string& policy) {
         HttpdOptions options =
-            site(std::string(quick_policy) + long_open + "CircuitBreakerHealthCheck Early\n" + policy,
+            site(std::string(quick_policy) +
+                     "CircuitBreakerOpenTime 10min jitter=0 min=100ms\nCircuitBreakerHealthCheck Early\n" + policy,
                  balancer_of(member_line(app_, "hcmethod=GET hcuri=/health hcinterval=100ms hcfails=100000")));
         options.add_modules = {"proxy_hcheck"};
         return options;

@@ -215,7 +215,7 @@ TEST(ServerInfo, ListsOurDirectives) {
     options.add_modules = {"info"};
     Httpd httpd(options);
     httpd.start();
-    const std::string info = page(httpd, "/server-info?mod_circuitbreaker.cpp");
+    const std::string info = page(httpd, "/server-info?mod_circuitbreaker.c");
     for (const char* directive : {"CircuitBreaker", "CircuitBreakerWindow", "CircuitBreakerControl"})
         EXPECT_TRUE(has(info, std::string(directive) + " - <i>")) << info;
     EXPECT_TRUE(has(info, "CircuitBreakerWindow <i>17s</i>")) << info;

@@ -4,7 +4,9 @@
 
 #include <string>
 
+#include "config_check.hpp"
 #include "restarts.hpp"
+#include "runbook.hpp"
 #include "traffic.hpp"
 
 namespace cb::test {
@@ -173,6 +175,38 @@ TEST_P(Modules, AddedAndTakenAwayByRestartsOfARunningServer) {
     ASSERT_TRUE(graceful_to_the_end(httpd)) << httpd.describe();
     EXPECT_TRUE(
         wait_until([&] { return BreakerPage(httpd).members().size() == 1; }, patience, "the slots to be freed"));
+}
+
+TEST(IfModule, IsTrueByBothNamesOfTheModuleWhereItIsLoadedAlone) {
+    ConfigCheck with;
+    ConfigCheck without("", {.circuitbreaker = false});
+    for (const std::string name : {"circuitbreaker_module", "mod_circuitbreaker.c"}) {
+        const std::string line = "CircuitBreakerWindow nonsense";
+        const std::string section = "<IfModule " + name + ">\n" + line + "\n</IfModule>";
+        with.expect_refused(section, {"CircuitBreakerWindow"}, line);
+        without.expect_accepted(section);
+        with.expect_accepted("<IfModule !" + name + ">\nNonsense\n</IfModule>");
+    }
+    with.expect_accepted("LogLevel mod_circuitbreaker.c:debug");
+}
+
+TEST(IfModule, IsUsedByTheShippedConfigurationWhichMayStayWithoutTheModule) {
+    const std::string include = "Include \"" + (project() / "conf/circuitbreaker.conf").string() + "\"\n";
+    for (const bool is_loaded : {true, false}) {
+        HttpdOptions options{.config = include};
+        options.add_modules = {"authz_host"};
+        options.circuitbreaker = is_loaded;
+        Httpd httpd(options);
+        httpd.start();
+        EXPECT_EQ(get(httpd.url("/circuitbreaker")).status, is_loaded ? 200 : 404) << httpd.describe();
+        // Nothing of it is left: the name of a LogFormat that is not there is a format itself.
+        httpd.set_config(include + "CustomLog access2.log circuitbreaker\n");
+        ASSERT_TRUE(httpd.restart());
+        EXPECT_EQ(get(httpd.url("/nothing")).status, 404);
+        const auto is_logged = [&] { return !read_file(httpd.root() / "access2.log").empty(); };
+        ASSERT_TRUE(wait_until(is_logged, patience, "a line of the log"));
+        EXPECT_EQ(read_file(httpd.root() / "access2.log").find("verdict=") != std::string::npos, is_loaded);
+    }
 }
 
 }  // namespace

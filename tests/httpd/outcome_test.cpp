@@ -57,7 +57,8 @@ std::vector<Case> cases() {
                            "truncated", "failure"});
         }
     }
-    for (const int status : {200, 201, 204, 301, 304, 400, 401, 404, 429, 500, 501, 502, 503, 504, 505, 599}) {
+    for (const int status :
+         {200, 201, 204, 301, 304, 400, 401, 404, 429, 500, 501, 502, 503, 504, 505, 599, 600, 799, 999}) {
         const bool fails = status >= 502 && status <= 504;
         all.push_back({"Status" + std::to_string(status), Reply::status(status), std::to_string(status / 100) + "xx",
                        fails ? "failure" : "success"});

@@ -15,7 +15,7 @@ class OutcomeCounters {
     OutcomeCounters(const Httpd& httpd, const std::string& member) {
         const BreakerBlock block = BreakerPage(httpd).member(member);
         for (const char* outcome : {"connect", "timeout", "reset", "stale", "truncated", "protocol", "local", "client",
-                                    "upload", "1xx", "2xx", "3xx", "4xx", "5xx"}) {
+                                    "upload", "1xx", "2xx", "3xx", "4xx", "5xx", "6xx", "7xx", "8xx", "9xx"}) {
             count(block, std::string("Outcome-") + outcome);
         }
         for (const char* verdict : {"success", "failure", "fatal", "tolerate", "ignore"}) {

@@ -31,7 +31,7 @@ constexpr const char* kConfig[kServers] = {"", "CircuitBreaker On\n",
                                            "CircuitBreaker On\nCircuitBreakerFailover All\n"};
 constexpr milliseconds kDown(2000);
 constexpr milliseconds kUnwell(4000);  // of one that starts with 503
-constexpr milliseconds kWork(10);      // of each request
+constexpr milliseconds kWork(3);       // of each request
 
 /// A member that works on each request for a while, and counts for each server what it cut off by dying.
 class Member {
@@ -85,7 +85,8 @@ class Member {
     std::atomic<unsigned> cut_[kServers]{};
 };
 
-/// The three servers, and clients at each.
+/// The three servers, and clients at each: 150 requests a second, so that a round of three probes is over before the
+/// next request comes. (A request more than `concurrent` at that moment would be refused.)
 class Site {
   public:
     Site(Mpm mpm, const std::vector<Member*>& members) {
@@ -131,6 +132,14 @@ void play(std::vector<Happening> happenings) {
     }
 }
 
+void add_restart(std::vector<Happening>& happenings, Member& member, Manner manner, milliseconds at) {
+    happenings.push_back({at, [&member, manner] { member.stop(manner); }});
+    happenings.push_back({at + kDown, [&member, manner] { member.start(manner); }});
+    if (manner == Manner::starts_with_503) {
+        happenings.push_back({at + kDown + kUnwell, [&member] { member.become_well(); }});
+    }
+}
+
 class RollingRestart : public testing::TestWithParam<std::tuple<Manner, int, Mpm>> {};
 INSTANTIATE_TEST_SUITE_P(Gaps, RollingRestart,
                          testing::Combine(testing::Values(Manner::stops, Manner::is_killed, Manner::starts_with_503),
@@ -152,15 +161,8 @@ TEST_P(RollingRestart, LosesNoMoreThanWithoutTheModuleAndNothingWithFailoverAll)
         ASSERT_TRUE(servers.load(server).wait_for_answers(50));
 
     std::vector<Happening> happenings;
-    milliseconds at(0);
-    for (Member* member : members) {
-        happenings.push_back({at, [member, how = manner] { member->stop(how); }});
-        happenings.push_back({at + kDown, [member, how = manner] { member->start(how); }});
-        if (manner == Manner::starts_with_503) {
-            happenings.push_back({at + kDown + kUnwell, [member] { member->become_well(); }});
-        }
-        at += kDown + milliseconds(gap);
-    }
+    for (std::size_t i = 0; i < members.size(); ++i)
+        add_restart(happenings, *members[i], manner, i * (kDown + milliseconds(gap)));
     play(happenings);
     for (const Server server : {defaults, failover_all}) {
         for (const Member* member : members) {
@@ -171,19 +173,45 @@ TEST_P(RollingRestart, LosesNoMoreThanWithoutTheModuleAndNothingWithFailoverAll)
 
     const auto cut = [&](Server server) { return a.cut(server) + b.cut(server) + c.cut(server); };
     const auto lost = [&](Server server) { return servers.load(server).lost(); };
-    for (const Server server : {stock, defaults, failover_all}) {
-        std::cout << "server " << server << ": lost " << lost(server) << " of " << servers.load(server).answers()
-                  << ", cut " << cut(server) << ", away";
-        for (const Member* member : members)
-            std::cout << ' ' << (server == stock ? 0 : member->away(server).count());
-        std::cout << std::endl;
-    }
     // What a member was working on when it died may be lost with it, here and there.
     EXPECT_LE(lost(defaults) + cut(stock), lost(stock) + cut(defaults) + 2) << servers[defaults].describe();
     const bool was_one_always_well = manner != Manner::starts_with_503 || gap > 500;
     if (was_one_always_well) {
         EXPECT_EQ(lost(failover_all), 0U) << servers[failover_all].describe();
     }
+    // Probed after 5 s; or, where that was in vain, after 10 s more. The ends of open times have 10 percent of jitter.
+    const milliseconds longest(manner == Manner::starts_with_503 ? 5'500 + 11'000 - 6'000 + 500 : 6'000);
+    for (const Server server : {defaults, failover_all}) {
+        for (const Member* member : members)
+            EXPECT_LE(member->away(server), longest) << member->backend.name() << servers[server].describe();
+    }
+}
+
+class OnlyOneLeft : public testing::TestWithParam<std::tuple<Manner, Mpm>> {};
+INSTANTIATE_TEST_SUITE_P(Manners, OnlyOneLeft,
+                         testing::Combine(testing::Values(Manner::stops, Manner::is_killed, Manner::starts_with_503),
+                                          each_mpm),
+                         [](const auto& info) {
+                             return manner_name(std::get<0>(info.param)) + "_" + name_of(std::get<1>(info.param));
+                         });
+
+TEST_P(OnlyOneLeft, HasItsTrafficAgainWithinASecondAndAHalf) {
+    const auto [manner, mpm] = GetParam();
+    Member gone("gone");
+    Member left("left");
+    Site servers(mpm, {&gone, &left});
+    gone.stop(Manner::stops);
+    servers.begin_load();
+    for (const Server server : {stock, defaults, failover_all})
+        ASSERT_TRUE(servers.load(server).wait_for_answers(50));
+    std::vector<Happening> happenings;
+    add_restart(happenings, left, manner, milliseconds(0));
+    play(happenings);
+    for (const Server server : {defaults, failover_all}) {
+        EXPECT_TRUE(wait_until([&] { return left.has_served(server); }, patience, "its traffic"));
+        EXPECT_LE(left.away(server), milliseconds(1'500)) << servers[server].describe();
+    }
+    servers.finish_load();
 }
 
 }  // namespace

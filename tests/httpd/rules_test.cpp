@@ -149,14 +149,20 @@ TEST_P(Rules, ByTheHeadersHoldForAProbeWhoseLeaseRunsOut) {
     EXPECT_TRUE(httpd.error_lines_with("probe-lost").empty()) << "it was answered";
 }
 
-TEST_P(Rules, OfAFailOnStatusTakeThePlaceOfTheBuiltInStatuses) {
+TEST_P(Rules, OfAFailOnStatusAddToTheBuiltInStatuses) {
     Backend member("member");
     Httpd httpd(
         site(counting_policy, plain_worker(app_) + "<Proxy balancer://two>\n" + member_line(member) +
                                   "    ProxySet failonstatus=500,429\n</Proxy>\nProxyPass /two balancer://two\n"));
     httpd.start();
-    for (const auto& [status, verdict] : std::vector<std::pair<int, std::string>>{
-             {500, "failure:500"}, {429, "failure:429"}, {503, "success"}, {502, "success"}, {200, "success"}}) {
+    for (const auto& [status, verdict] : std::vector<std::pair<int, std::string>>{{500, "failure:500"},
+                                                                                  {429, "failure:429"},
+                                                                                  {502, "failure:502"},
+                                                                                  {503, "failure:503"},
+                                                                                  {504, "failure:504"},
+                                                                                  {501, "success"},
+                                                                                  {404, "success"},
+                                                                                  {200, "success"}}) {
         member.answer(Reply::status(status));
         EXPECT_EQ(verdict_of(httpd, "/two/x"), verdict) << status;
         EXPECT_EQ(last().backend(), "member") << "and mod_proxy's own error state does not stay";

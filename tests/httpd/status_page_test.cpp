@@ -227,7 +227,7 @@ TEST_F(StatusPage, ShowsThePolicyInForce) {
           "CircuitBreakerFailover All budget=20 tries=3 timeout=5s", "CircuitBreakerHealthCheck Early",
           "CircuitBreakerRampUp 1min from=5", "CircuitBreakerProbeHeader X-Probe",
           "CircuitBreakerProbeVerdict ignore 404", "CircuitBreakerVerdict fatal 500-501 timeout json=/error/code",
-          "CircuitBreakerVerdict failure 500 503 connect timeout reset truncated protocol"}) {
+          "CircuitBreakerVerdict failure 502-504 500 connect timeout reset truncated protocol"}) {
         EXPECT_TRUE(has(html, std::string("<code>") + line + "</code>")) << line << "\n" << html;
         EXPECT_TRUE(is_in_json(line)) << line;
     }

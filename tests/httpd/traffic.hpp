@@ -23,13 +23,13 @@
 
 namespace cb::test {
 
-/// A policy that trips on failures in a row only, and that a test needn't wait for.
+/// A policy that trips on failures in a row only, and that a test need not wait for. Nothing is probed early.
 inline constexpr const char* quick_policy =
     "CircuitBreaker On\nCircuitBreakerFailureRate Off\nCircuitBreakerConsecutiveFailures 3\n"
-    "CircuitBreakerOpenTime 500ms jitter=0\nCircuitBreakerProbes 1\n";
+    "CircuitBreakerOpenTime 500ms jitter=0 min=10min\nCircuitBreakerProbes 1\n";
 
 /// The same, but once open it stays open for the rest of the test.
-inline constexpr const char* long_open = "CircuitBreakerOpenTime 10min jitter=0\n";
+inline constexpr const char* long_open = "CircuitBreakerOpenTime 10min jitter=0 min=10min\n";
 
 /// Nothing trips that a test could do; for tests of what is counted.
 inline constexpr const char* counting_policy =

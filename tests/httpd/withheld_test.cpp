@@ -282,7 +282,7 @@ TEST_P(Withheld, AnAnswerMayFailByWhatItsBodySays) {
 
 TEST_P(Withheld, TheFirstAnswerCountsIfTheOtherMemberIsGoneWhenItIsAsked) {
     // It looks well, but can take no more.
-    start(std::string(all) + "CircuitBreakerMaxConcurrent 1\n");
+    start(std::string(all) + "CircuitBreakerMaxConcurrent 1\nCircuitBreakerVerdict failure 700\n");
     good_.hold();
     auto other = get_later(httpd_->url("/well/x"));
     ASSERT_TRUE(good_.wait_for_concurrent(1));
@@ -303,6 +303,10 @@ TEST_P(Withheld, TheFirstAnswerCountsIfTheOtherMemberIsGoneWhenItIsAsked) {
     EXPECT_EQ(cut.status, 504);
     EXPECT_NE(cut.body.find("<title>504 "), std::string::npos) << "httpd's own page";
     EXPECT_FALSE(cut.headers.has("X-Mark"));
+    bad_.answer(Reply::status(700, "sorry"));
+    EXPECT_EQ(ask().status, 700);
+    bad_.answer(Reply::status(700, std::string(100'000, 'x')));
+    EXPECT_EQ(ask().status, 502) << "httpd has no page for it";
     good_.release();
     EXPECT_EQ(last.get().status, 200);
     EXPECT_EQ(other.get().status, 200);

@@ -103,15 +103,17 @@ TEST_F(Member, CountsWhatItsCallsWere) {
     make({static_cast<core::Outcome>(204), core::Verdict::success, true, 0});
     make({static_cast<core::Outcome>(599), core::Verdict::tolerate, false, 0});
     make({static_cast<core::Outcome>(100), core::Verdict::ignore, false, 0});
+    make({static_cast<core::Outcome>(600), core::Verdict::success, false, 0});
+    make({static_cast<core::Outcome>(999), core::Verdict::success, false, 0});
     make({core::Outcome::connect, core::Verdict::failure, false, 0});
     make({core::Outcome::client, core::Verdict::ignore, false, 0});
     const shm::Totals& totals = slot.totals;
-    EXPECT_EQ(totals.calls.load(), 5U);
-    const std::uint64_t verdicts[] = {1, 1, 0, 1, 2};
+    EXPECT_EQ(totals.calls.load(), 7U);
+    const std::uint64_t verdicts[] = {3, 1, 0, 1, 2};
     for (std::size_t n = 0; n < core::kVerdicts; ++n)
         EXPECT_EQ(totals.verdict[n].load(), verdicts[n]) << n;
-    const std::uint64_t statuses[] = {1, 1, 0, 0, 1};
-    for (std::size_t n = 0; n < 5; ++n)
+    const std::uint64_t statuses[] = {1, 1, 0, 0, 1, 1, 0, 0, 1};
+    for (std::size_t n = 0; n < 9; ++n)
         EXPECT_EQ(totals.status[n].load(), statuses[n]) << n;
     EXPECT_EQ(totals.outcome_class[0].load(), 1U);
     constexpr auto kClient =

@@ -132,6 +132,11 @@ TEST(RollingRestarts, CostAsManyRequestsAsTheReadmeSays) {
               (All{{1650, {3056, 3064, 51}}, {746, {3055, 3010, 61}}, {1055, {3010, 527, 46}}, {5565, {3527}}}));
 }
 
+TEST(RollingRestarts, RefuseWhatComesWhileTheOnlyMemberThatIsWellIsProbed) {
+    const std::vector<Told> slow = rolled({.work = 100});
+    EXPECT_EQ(lost(slow), (std::vector<std::uint32_t>{0, 0, 31, 1500}));
+}
+
 TEST(RollingRestarts, OfMembersThatWaitForEachOthersRampLoseNothing) {
     EXPECT_EQ(roll(of_three({.ramp = 30}, 33'000)).lost, 0U);
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
 namespace cb::test {
 namespace {
@@ -89,6 +90,33 @@ TEST(JsonCondition, HoldsForNoBodyThatIsNotJson) {
     EXPECT_FALSE(holds("/code:7", document.substr(0, document.size() / 2)));
     const std::string with_nul("{\"code\": 7}\0", 12);
     EXPECT_FALSE(holds("/code:7", with_nul));
+}
+
+TEST(JsonCondition, LooksSixtyFourLevelsDeepAndNoDeeper) {
+    const auto nested = [](std::size_t levels, const std::string& open, const std::string& close) {
+        std::string text = R"({"code": 7, "deep": )";
+        for (std::size_t i = 1; i < levels; ++i)
+            text += open;
+        text += "0";
+        for (std::size_t i = 1; i < levels; ++i)
+            text += close;
+        return text + "}";
+    };
+    for (const auto& [open, close] : {std::pair{"[", "]"}, std::pair{"{\"a\": ", "}"}}) {
+        EXPECT_TRUE(holds("/code:7", nested(64, open, close))) << open;
+        EXPECT_FALSE(holds("/code:7", nested(65, open, close))) << open;
+        EXPECT_FALSE(holds("/code:7", nested(100'000, open, close))) << open;
+    }
+    EXPECT_TRUE(holds("/code:7", R"({"code": 7, "wide": [)" + std::string(40'000, ' ') + "[],[],[]" + "]}"));
+}
+
+TEST(JsonCondition, TakesBracketsInStringsForText) {
+    const std::string many(1000, '[');
+    EXPECT_TRUE(holds("/code:7", R"({"text": ")" + many + R"(", "code": 7})"));
+    EXPECT_TRUE(holds("/code:7", R"({"text\"": "\"\\\"{)" + many + R"(", "code": 7})"));
+    EXPECT_TRUE(holds("/code:7", R"({"end": "\\", "code": 7})"));
+    EXPECT_FALSE(holds("/code:7", R"({"end": "\\", "code": 7, "deep": )" + many + std::string(1000, ']') + "}"));
+    EXPECT_FALSE(holds("/0:7", "]" + many)) << "closed more often than opened";
 }
 
 TEST(JsonCondition, StandsUpToEveryPieceOfADocument) {

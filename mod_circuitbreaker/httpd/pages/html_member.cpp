@@ -149,8 +149,9 @@ void write_totals(const HtmlOut& out, const MemberSnapshot& member) noexcept {
             write_total(out, apr_pstrcat(out.p, "ended as ", outcome_text(out.p, outcome), nullptr),
                         counts.outcome_class[i]);
     }
-    for (unsigned i = 0; i < 5; ++i) {
-        if (counts.status[i] > 0) write_total(out, apr_psprintf(out.p, "answered %uxx", i + 1), counts.status[i]);
+    for (std::uint32_t i = 0; i < core::kHundredCount; ++i) {
+        if (counts.status[i] > 0)
+            write_total(out, apr_pstrcat(out.p, "answered ", core::kHundreds[i], nullptr), counts.status[i]);
     }
     if (counts.slow > 0) write_total(out, "slow", counts.slow);
     for (std::uint32_t i = 1; i < shm::kRefusals; ++i) {

@@ -58,7 +58,6 @@ void put_refusals(JsonPageWriter& out, const char* key, const std::uint64_t (&re
 }
 
 void put_totals(JsonPageWriter& out, const Counts& counts) noexcept {
-    constexpr const char* kStatuses[] = {"1xx", "2xx", "3xx", "4xx", "5xx"};
     out.begin_object("totals");
     out.number("calls", counts.calls);
     out.begin_object("verdicts");
@@ -70,8 +69,8 @@ void put_totals(JsonPageWriter& out, const Counts& counts) noexcept {
         const auto outcome = static_cast<core::Outcome>(static_cast<std::uint32_t>(core::Outcome::connect) + i);
         out.number(core::class_name(outcome).data(), counts.outcome_class[i]);
     }
-    for (int i = 0; i < 5; ++i)
-        out.number(kStatuses[i], counts.status[i]);
+    for (std::uint32_t i = 0; i < core::kHundredCount; ++i)
+        out.number(core::kHundreds[i], counts.status[i]);
     out.end_object();
     out.number("slow", counts.slow);
     out.number("probes", counts.probes);

@@ -19,7 +19,7 @@ struct Counts {
     std::uint64_t calls;
     std::uint64_t verdict[core::kVerdicts];
     std::uint64_t outcome_class[core::kClasses];
-    std::uint64_t status[5];  // 1xx..5xx
+    std::uint64_t status[core::kHundredCount];
     std::uint64_t slow;
     std::uint64_t probes;
     std::uint64_t probes_lost;

@@ -28,8 +28,8 @@ void put_counts(request_rec* r, const Counts& counts) noexcept {
         const auto outcome = static_cast<core::Outcome>(static_cast<std::uint32_t>(core::Outcome::connect) + i);
         ap_rprintf(r, "Outcome-%s: %" APR_UINT64_T_FMT "\n", core::class_name(outcome).data(), counts.outcome_class[i]);
     }
-    for (int i = 0; i < 5; ++i)
-        ap_rprintf(r, "Outcome-%dxx: %" APR_UINT64_T_FMT "\n", i + 1, counts.status[i]);
+    for (std::uint32_t i = 0; i < core::kHundredCount; ++i)
+        ap_rprintf(r, "Outcome-%s: %" APR_UINT64_T_FMT "\n", core::kHundreds[i], counts.status[i]);
     put(r, "Slow", counts.slow);
     put(r, "Probes", counts.probes);
     put(r, "Probes-lost", counts.probes_lost);
