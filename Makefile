@@ -2,7 +2,7 @@
 # make test       installs what is missing, builds, runs every test
 # make run        installs what is missing, builds, starts the demo on 127.0.0.1:8080 (PORT=n: another port)
 # make install    installs the module into this machine's httpd (then: a2enmod circuitbreaker)
-# make simulation writes the plot in README.md and prints its table
+# make simulation writes the plot in README.md and prints its tables
 # make format | tidy | model | bench | clean
 
 SHELL := /bin/bash
@@ -70,7 +70,7 @@ $(BUILD)/unit_tests: $(call test_objects,$(wildcard tests/unit/*.cpp) $(CORE))
 	@echo "  link $@"
 	@$(CXX) -pthread -o $@ $^ -lgtest_main -lgtest -ljansson
 
-$(BUILD)/shm_tests: $(patsubst %.cpp,$(BUILD)/steps/%.o,$(wildcard tests/shm/*.cpp) tests/bench/recovery.cpp $(SHM) $(CORE))
+$(BUILD)/shm_tests: $(patsubst %.cpp,$(BUILD)/steps/%.o,$(wildcard tests/shm/*.cpp) tests/bench/recovery.cpp tests/bench/rolling.cpp $(SHM) $(CORE))
 	@echo "  link $@"
 	@$(CXX) -pthread -o $@ $^ -lgtest_main -lgtest -lapr-1 -ljansson
 
@@ -92,8 +92,8 @@ $(BUILD)/permit_bench: $(call test_objects,tests/bench/permit_bench.cpp) $(filte
 bench: $(BUILD)/permit_bench
 	$(BUILD)/permit_bench
 
-# The same of the simulation. README.md shows its table and its plot (tests/guards compares them).
-$(BUILD)/simulation: $(call test_objects,tests/bench/simulation.cpp tests/bench/recovery.cpp tests/bench/recovery_plot.cpp) $(filter-out %/segment.o,$(patsubst %.cpp,$(BUILD)/module/%.o,$(CORE) $(SHM)))
+# The same of the simulation. README.md shows its tables and its plot (tests/guards compares them).
+$(BUILD)/simulation: $(call test_objects,tests/bench/simulation.cpp tests/bench/recovery.cpp tests/bench/recovery_plot.cpp tests/bench/rolling.cpp) $(filter-out %/segment.o,$(patsubst %.cpp,$(BUILD)/module/%.o,$(CORE) $(SHM)))
 	@echo "  link $@"
 	@$(CXX) -pthread -o $@ $^ -ljansson
 

@@ -2,63 +2,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <deque>
-#include <memory>
 
+#include "balancer.hpp"
 #include "shm/retries.hpp"
-#include "shm/table.hpp"
 
 namespace cb::bench {
 namespace {
-
-constexpr std::uint32_t kMs = 1000;  // of a second
-constexpr core::Millis kStart = 1'000'000;
-
-/// xorshift64: small, and the same everywhere.
-class Random {
-  public:
-    std::uint32_t below(std::uint32_t n) noexcept {
-        state_ ^= state_ << 13U;
-        state_ ^= state_ >> 7U;
-        state_ ^= state_ << 17U;
-        return static_cast<std::uint32_t>((state_ >> 11U) % n);
-    }
-
-  private:
-    std::uint64_t state_ = 0x9E3779B97F4A7C15U;
-};
-
-/// The members' slots, as every process of a server has them.
-class Segment {
-  public:
-    explicit Segment(const core::Policy& policy)
-        : memory_(
-              std::aligned_alloc(shm::kLine, (shm::segment_size(kMembers, 1) + shm::kLine) / shm::kLine * shm::kLine),
-              std::free) {
-        std::fill_n(static_cast<unsigned char*>(memory_.get()), shm::segment_size(kMembers, 1), 0);
-        now = kStart;
-        const shm::Segment segment = shm::format(memory_.get(), kMembers, 1, 0);
-        for (std::uint32_t i = 0; i < kMembers; ++i) {
-            shm::Identity identity;
-            std::uint32_t index = 0;
-            const std::string name = "http://member" + std::to_string(i);
-            if (!shm::make_identity(identity, 1, "balancer://b", name.c_str(), "") ||
-                shm::bind(segment, identity, 1, 1, index) != shm::BindResult::bound) {
-                std::abort();
-            }
-            slot[i] = &segment.slots[index];
-            shm::set_shape(*slot[i], policy, process());
-        }
-    }
-    [[nodiscard]] shm::Process process() const { return {shm::Clock{0, &now}, 1, nullptr}; }
-
-    shm::Slot* slot[kMembers] = {};
-    shm::Atomic64 now{0};
-
-  private:
-    std::unique_ptr<void, void (*)(void*)> memory_;
-};
 
 struct Request {
     std::uint32_t arrived = 0;
@@ -78,7 +28,6 @@ struct Member {
     std::deque<Call> queue;
     std::uint32_t credit = 0;  // work done on the first call, in thousandths
     std::uint32_t next_deadline = ~0U;
-    std::int32_t lbstatus = 0;
 };
 
 core::Policy policy_of(const Setting& setting) {
@@ -96,7 +45,8 @@ core::Policy policy_of(const Setting& setting) {
 
 class Simulation {
   public:
-    explicit Simulation(const Setting& setting) : setting_(setting), policy_(policy_of(setting)), segment_(policy_) {}
+    explicit Simulation(const Setting& setting)
+        : setting_(setting), policy_(policy_of(setting)), segment_(policy_, kMembers) {}
 
     Result run() {
         for (now_ = 0; now_ < kSeconds * kMs; ++now_) {
@@ -131,13 +81,13 @@ class Simulation {
     /// As the module does it: members whose breaker refuses are hidden from the choice, and whom a permit is refused is
     /// hidden next.
     void dispatch(Request& request) {
-        bool is_hidden[kMembers];
+        std::vector<bool> is_hidden(kMembers);
         for (std::uint32_t i = 0; i < kMembers; ++i) {
             is_hidden[i] = request.tried[i] || (setting_.has_breaker && shm::peek(*segment_.slot[i], policy_,
                                                                                   process()) == core::Decision::refuse);
         }
         for (;;) {
-            const std::uint32_t chosen = choose(is_hidden);
+            const std::uint32_t chosen = byrequests_.choose(is_hidden);
             if (chosen == kMembers) return fail();
             shm::Admission admission;
             if (setting_.has_breaker) {
@@ -146,20 +96,6 @@ class Simulation {
             if (admission.refusal == shm::Refusal::none) return send(request, chosen, admission.permit);
             is_hidden[chosen] = true;
         }
-    }
-
-    /// byrequests with equal factors.
-    std::uint32_t choose(const bool (&is_hidden)[kMembers]) {
-        std::uint32_t best = kMembers;
-        std::int32_t total = 0;
-        for (std::uint32_t i = 0; i < kMembers; ++i) {
-            if (is_hidden[i]) continue;
-            members_[i].lbstatus += 1;
-            total += 1;
-            if (best == kMembers || members_[i].lbstatus > members_[best].lbstatus) best = i;
-        }
-        if (best < kMembers) members_[best].lbstatus -= total;
-        return best;
     }
 
     void send(Request& request, std::uint32_t to, const shm::Permit& permit) {
@@ -244,7 +180,7 @@ class Simulation {
             calls += shm::sums_now(*slot, policy_, process()).calls;
         const core::Millis span = policy_.window.span;
         const std::uint64_t allowed = core::allowed_retries(policy_.failover, calls, span);
-        return shm::take_retry(*segment_.slot[failed], segment_.slot, kMembers, span, allowed, segment_.now);
+        return shm::take_retry(*segment_.slot[failed], segment_.slot.data(), kMembers, span, allowed, segment_.now);
     }
 
     void fail() {
@@ -278,6 +214,7 @@ class Simulation {
     core::Policy policy_;
     Segment segment_;
     Random random_;
+    ByRequests byrequests_{kMembers};
     Member members_[kMembers];
     std::uint32_t now_ = 0;
     Result result_;

@@ -69,7 +69,7 @@ each_directive_is_complete() {
 only_existing_directives_are_documented() {
     local known unknown
     known=$(directives)
-    unknown=$(grep -ohE '\bCircuitBreaker[A-Za-z]*\b' README.md mod_circuitbreaker/README.md conf/* docker/demo/*.cpp |
+    unknown=$(grep -ohE '\bCircuitBreaker[A-Za-z]*\b' README.md mod_circuitbreaker/README.md mod_circuitbreaker/GUIDE.md conf/* docker/demo/*.cpp |
         sort -u | grep -vxF "$known")
     [ -n "$known" ] && [ -z "$unknown" ] || { echo "$unknown"; return 1; }
 }
@@ -224,7 +224,7 @@ make_run_names_a_port_in_use() {
 }
 
 simulation_shows_what_readme_says() {
-    # The plot and the table are those of the program as it is now.
+    # The plot and the tables are those of the program as it is now.
     local dir line status=0 lines=0
     dir=$(mktemp -d)
     "$build/simulation" "$dir/recovery.svg" > "$dir/table" || status=1
@@ -237,7 +237,7 @@ simulation_shows_what_readme_says() {
     done < "$dir/table"
     [ "$lines" -ge 10 ] || { echo "only $lines lines printed"; status=1; }
     rm -rf "$dir"
-    [ "$status" -eq 0 ] || echo "make simulation, and put its table into README.md"
+    [ "$status" -eq 0 ] || echo "make simulation, and put its tables into README.md"
     return $status
 }
 

@@ -17,6 +17,7 @@ file_put_contents(__DIR__ . '/hits', 'x', FILE_APPEND);
 $mode = file_get_contents(__DIR__ . '/mode');
 if ($mode === 'die') posix_kill(getmypid(), 9);
 if ($mode === 'sleep') sleep(3);
+if ($mode === 'work') usleep(200000);
 if ($mode === '503') http_response_code(503);
 header('X-Backend: php');
 echo 'ok';
@@ -64,13 +65,13 @@ bool RealServer::wait_for_end() {
     return process_->wait_for_exit(patience).has_value();
 }
 
-PhpFpm::PhpFpm() : RealServer("cb-php") {
+PhpFpm::PhpFpm(unsigned workers) : RealServer("cb-php") {
     // Its workers are another user, if the test is root.
     ::chmod(folder().c_str(), 0777);
     write("x.php", php_script);
     write("fpm.conf", "[global]\nerror_log = " + (folder() / "fpm.log").string() +
                           "\n[www]\nuser = www-data\ngroup = www-data\nlisten = " + (folder() / "socket").string() +
-                          "\nlisten.mode = 0666\npm = static\npm.max_children = 2\n");
+                          "\nlisten.mode = 0666\npm = static\npm.max_children = " + std::to_string(workers) + "\n");
     set_mode("200");
 }
 

@@ -52,10 +52,10 @@ class RealServer {
     std::unique_ptr<Process> process_;
 };
 
-/// modes: "200", "503", "sleep" (for 3 s), "die" (by SIGKILL)
+/// modes: "200", "503", "sleep" (for 3 s), "work" (for 200 ms), "die" (by SIGKILL)
 class PhpFpm : public RealServer {
   public:
-    PhpFpm();
+    explicit PhpFpm(unsigned workers = 2);
     /// Empty if it isn't installed.
     [[nodiscard]] static std::string program();
     /// The host's name is unique: members of a balancer that differ in the socket only are one to mod_proxy.

@@ -3,6 +3,7 @@
 // All.
 #include <thread>
 
+#include "steady_load.hpp"
 #include "traffic.hpp"
 
 namespace cb::test {
@@ -84,48 +85,8 @@ class Member {
     std::atomic<unsigned> cut_[kServers]{};
 };
 
-/// Clients whose requests come at a steady rate, whatever becomes of them: 150 a second, so that a round of three
-/// probes is over before the next request comes. (A request more than `concurrent` at that moment would be refused.)
-class SteadyLoad {
-  public:
-    explicit SteadyLoad(const std::string& url) {
-        for (unsigned i = 0; i < kClients; ++i)
-            threads_.emplace_back([this, url, i] { run(url, kPeriod * i / kClients); });
-    }
-    ~SteadyLoad() { finish(); }
-    SteadyLoad(const SteadyLoad&) = delete;
-    SteadyLoad& operator=(const SteadyLoad&) = delete;
-    [[nodiscard]] bool wait_for_answers(unsigned count) const {
-        return wait_until([&] { return answers_ >= count; }, patience, "answers");
-    }
-    void finish() {
-        stop_ = true;
-        threads_.clear();
-    }
-    [[nodiscard]] unsigned answers() const { return answers_; }
-    [[nodiscard]] unsigned lost() const { return lost_; }
-
-  private:
-    static constexpr unsigned kClients = 3;
-    static constexpr milliseconds kPeriod{20};
-
-    void run(const std::string& url, milliseconds offset) {
-        Client client;
-        for (auto next = Clock::now() + offset; !stop_; next += kPeriod) {
-            std::this_thread::sleep_until(next);
-            const Response response = client.get(url);
-            if (response.status != 200 || !response.complete()) ++lost_;
-            ++answers_;
-        }
-    }
-
-    std::atomic<bool> stop_{false};
-    std::atomic<unsigned> answers_{0};
-    std::atomic<unsigned> lost_{0};
-    std::vector<std::jthread> threads_;
-};
-
-/// The three servers, and clients at each.
+/// The three servers, and clients at each: 150 requests a second, so that a round of three probes is over before the
+/// next request comes. (A request more than `concurrent` at that moment would be refused.)
 class Site {
   public:
     Site(Mpm mpm, const std::vector<Member*>& members) {

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "bench/recovery.hpp"
+#include "bench/rolling.hpp"
 
 namespace cb::test {
 namespace {
@@ -84,6 +85,82 @@ TEST_F(Recovery, SavesWhatTimedOutOnlyIfFailoverHasMoreTimeThanTheTimeout) {
         EXPECT_EQ(failed(of(true, has_ramp, Failover::all)), failed(of(true, has_ramp, Failover::probes)));
         EXPECT_EQ(failed(of(true, has_ramp, Failover::all_in_5s)), 0U);
     }
+}
+
+/// One run as the table tells it: requests lost, and how long each member was without traffic, ms.
+struct Told {
+    std::uint32_t lost;
+    std::vector<std::uint32_t> idle;
+    friend bool operator==(const Told&, const Told&) = default;
+};
+void PrintTo(const Told& told, std::ostream* out) {
+    *out << told.lost << " lost, idle";
+    for (const std::uint32_t idle : told.idle)
+        *out << ' ' << idle;
+}
+Told told(const RollingResult& result) {
+    return {result.lost, result.idle};
+}
+/// 6, 3 and 0.5 s apart, and alone.
+std::vector<Told> rolled(const Rollout& rollout) {
+    std::vector<Told> all;
+    for (const std::uint32_t apart : kApart)
+        all.push_back(told(roll(of_three(rollout, apart))));
+    all.push_back(told(roll(alone(rollout))));
+    return all;
+}
+std::vector<std::uint32_t> lost(const std::vector<Told>& all) {
+    std::vector<std::uint32_t> numbers;
+    for (const Told& each : all)
+        numbers.push_back(each.lost);
+    return numbers;
+}
+
+TEST(RollingRestarts, CostAsManyRequestsAsTheReadmeSays) {
+    using All = std::vector<Told>;
+    EXPECT_EQ(rolled({.guard = Guard::stock}),
+              (All{{0, {14012, 6010, 58026}}, {0, {8010, 3010, 58021}}, {0, {3011, 510, 58016}}, {447, {11}}}));
+    EXPECT_EQ(rolled({.guard = Guard::breaker_as_once}), (All{{4292, {28054, 28058, 28045}},
+                                                              {6101, {28054, 28047, 28042}},
+                                                              {7625, {28054, 28037, 28047}},
+                                                              {9072, {28525}}}));
+    EXPECT_EQ(rolled({.guard = Guard::breaker_without_early}),
+              (All{{0, {3056, 3069, 3063}}, {0, {3055, 3052, 3062}}, {16, {3054, 3039, 3051}}, {1463, {3527}}}));
+    EXPECT_EQ(rolled({.guard = Guard::breaker}),
+              (All{{0, {3056, 3069, 3063}}, {0, {3055, 3052, 3062}}, {0, {3010, 527, 3055}}, {1463, {3527}}}));
+    EXPECT_EQ(rolled({.guard = Guard::breaker, .ramp = 30}),
+              (All{{1650, {3056, 3064, 51}}, {746, {3055, 3010, 61}}, {1055, {3010, 527, 46}}, {5565, {3527}}}));
+}
+
+TEST(RollingRestarts, RefuseWhatComesWhileTheOnlyMemberThatIsWellIsProbed) {
+    const std::vector<Told> slow = rolled({.work = 100});
+    EXPECT_EQ(lost(slow), (std::vector<std::uint32_t>{0, 0, 31, 1500}));
+}
+
+TEST(RollingRestarts, OfMembersThatWaitForEachOthersRampLoseNothing) {
+    EXPECT_EQ(roll(of_three({.ramp = 30}, 33'000)).lost, 0U);
+}
+
+// What DESIGN.md says of the ways to give refused connections a second look.
+TEST(RollingRestarts, GainNothingThatTheyHaveNotByASecondLookAtRefusedConnections) {
+    using Numbers = std::vector<std::uint32_t>;
+    EXPECT_EQ(lost(rolled({.second_look = SecondLook::short_round})), (Numbers{0, 0, 0, 1459}));
+    EXPECT_EQ(lost(rolled({.second_look = SecondLook::uncounted})), (Numbers{0, 0, 0, 1463}));
+    EXPECT_EQ(lost(rolled({.second_look = SecondLook::sooner})), (Numbers{0, 0, 0, 878}));
+
+    const RollingResult now = roll({});
+    EXPECT_EQ(now.refused_connections, 16U);
+    EXPECT_EQ(roll({.second_look = SecondLook::uncounted}).refused_connections, 587U);
+    const RollingResult sooner = roll({.second_look = SecondLook::sooner});
+    EXPECT_EQ(sooner.refused_connections, 19U);
+    EXPECT_EQ(sooner.idle, (Numbers{1060, 1086, 1075}));
+}
+
+TEST(RollingRestarts, WithARampLoseWhatTheRampsRefuseAndNothingElse) {
+    using Numbers = std::vector<std::uint32_t>;
+    EXPECT_EQ(lost(rolled({.ramp = 30, .second_look = SecondLook::short_round})), (Numbers{0, 0, 0, 1459}));
+    EXPECT_EQ(lost(rolled({.ramp = 30, .second_look = SecondLook::sooner})), (Numbers{234, 696, 1244, 4943}));
+    EXPECT_EQ(lost(rolled({.ramp = 30, .second_look = SecondLook::ramp_yields})), (Numbers{0, 0, 0, 1463}));
 }
 
 }  // namespace

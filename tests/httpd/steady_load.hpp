@@ -1,0 +1,59 @@
+// Clients whose requests come at a steady rate, whatever becomes of them.
+//
+//     SteadyLoad load(httpd.url("/app/x"));                 // three clients, one request every 20 ms each
+//     ... load.finish();  EXPECT_EQ(load.lost(), 0U);
+//
+// Thread safety: belongs to one thread; the numbers may be read at any time.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/http_client.hpp"
+#include "support/wait.hpp"
+
+namespace cb::test {
+
+class SteadyLoad {
+  public:
+    explicit SteadyLoad(const std::string& url, unsigned clients = 3, milliseconds period = milliseconds(20)) {
+        for (unsigned i = 0; i < clients; ++i)
+            threads_.emplace_back([this, url, period, offset = period * i / clients] { run(url, period, offset); });
+    }
+    ~SteadyLoad() { finish(); }
+    SteadyLoad(const SteadyLoad&) = delete;
+    SteadyLoad& operator=(const SteadyLoad&) = delete;
+    [[nodiscard]] bool wait_for_answers(unsigned count) const {
+        return wait_until([&] { return answers_ >= count; }, patience, "answers");
+    }
+    /// No more requests begin.
+    void stop() { stop_ = true; }
+    void finish() {
+        stop();
+        threads_.clear();
+    }
+    [[nodiscard]] unsigned answers() const { return answers_; }
+    [[nodiscard]] unsigned lost() const { return lost_; }
+    [[nodiscard]] unsigned served() const { return answers_ - lost_; }
+
+  private:
+    void run(const std::string& url, milliseconds period, milliseconds offset) {
+        Client client;
+        for (auto next = std::chrono::steady_clock::now() + offset; !stop_; next += period) {
+            std::this_thread::sleep_until(next);
+            const Response response = client.get(url);
+            if (response.status != 200 || !response.complete()) ++lost_;
+            ++answers_;
+        }
+    }
+
+    std::atomic<bool> stop_{false};
+    std::atomic<unsigned> answers_{0};
+    std::atomic<unsigned> lost_{0};
+    std::vector<std::jthread> threads_;
+};
+
+}  // namespace cb::test
