@@ -32,15 +32,20 @@ Seen look(const Slot& slot) noexcept {
     return seen;
 }
 
-bool has_been_open(Slot& slot, std::uint64_t word, const core::Policy& policy, core::Millis now) noexcept {
-    if (core::state_of(word) != core::State::open) return false;
+core::Millis time_to_minimum(Slot& slot, std::uint64_t word, const core::Policy& policy, core::Millis now) noexcept {
+    const core::Millis minimum = policy.open_time.min;
     std::uint64_t opened = slot.opened.load(kOrder);
     if (!is_tagged(opened, word)) {
         slot.opened.compare_exchange_strong(opened, tagged(word, now & kTimeMask), kOrder);
-        return false;
+        return minimum;
     }
     const core::Millis at = opened & kTimeMask;
-    return now >= at && now - at >= policy.open_time.min;
+    const core::Millis open_for = now > at ? now - at : 0;  // another process's clock reading may be later than ours
+    return open_for < minimum ? minimum - open_for : 0;
+}
+
+bool has_been_open(Slot& slot, std::uint64_t word, const core::Policy& policy, core::Millis now) noexcept {
+    return core::state_of(word) == core::State::open && time_to_minimum(slot, word, policy, now) == 0;
 }
 
 void note_opened(Slot& slot, std::uint64_t word, core::Millis now) noexcept {

@@ -23,7 +23,11 @@ struct Seen {
 };
 [[nodiscard]] Seen look(const Slot& slot) noexcept;
 
-/// Has it been open for policy.open_time.min at least? False for any other state.
+/// How long until it has been open for policy.open_time.min? `word` is open.
+[[nodiscard]] core::Millis time_to_minimum(Slot& slot, std::uint64_t word, const core::Policy& policy,
+                                           core::Millis now) noexcept;
+
+/// Has it been open for so long? False for any other state.
 [[nodiscard]] bool has_been_open(Slot& slot, std::uint64_t word, const core::Policy& policy, core::Millis now) noexcept;
 
 /// The breaker has just opened: `word`.

@@ -1,5 +1,7 @@
 #include "member.hpp"
 
+#include <algorithm>
+
 #include "control.hpp"
 #include "early.hpp"
 #include "kept.hpp"
@@ -158,6 +160,14 @@ Decision peek(Slot& slot, const Policy& policy, const Process& process, RampTick
 bool may_probe_early(Slot& slot, const Policy& policy, const Process& process) noexcept {
     const std::uint64_t word = slot.word.load(std::memory_order_seq_cst);
     return has_been_open(slot, word, policy, process.clock.now());
+}
+
+Millis time_to_probe(Slot& slot, const Policy& policy, const Process& process, bool early) noexcept {
+    const std::uint64_t word = slot.word.load(std::memory_order_seq_cst);
+    if (core::state_of(word) != State::open) return 0;
+    const Millis now = process.clock.now();
+    const Millis left = core::open_remaining(core::unpack(word), now);
+    return early ? std::min(left, time_to_minimum(slot, word, policy, now)) : left;
 }
 
 Admission admit(Slot& slot, const Policy& policy, const Process& process, InFlight in_flight, bool may_probe,

@@ -101,6 +101,9 @@ struct RampTicket {
 /// May an open breaker be probed before its open time is over, by a request that finds no other member? Not before it
 /// has been open for policy.open_time.min. A look only.
 [[nodiscard]] bool may_probe_early(Slot& slot, const core::Policy& policy, const Process& process) noexcept;
+/// Time until an open breaker may be probed: at the end of its open time, or `early`, after the minimum. 0 for others.
+[[nodiscard]] core::Millis time_to_probe(Slot& slot, const core::Policy& policy, const Process& process,
+                                         bool early) noexcept;
 
 /// What a refusal in this state is called.
 [[nodiscard]] Refusal refusal_in(core::State state) noexcept;

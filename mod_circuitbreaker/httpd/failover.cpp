@@ -80,7 +80,7 @@ bool is_another_allowed(RequestState& state) noexcept {
         const bool is_tried =
             std::find(state.tried, state.tried + state.tried_count, worker) != state.tried + state.tried_count;
         if (is_tried) continue;
-        if (is_usable(*worker->s, *balancer.s) && lets_through(state, *worker)) return true;
+        if (is_usable(state, *worker) && lets_through(state, *worker)) return true;
         has_last_resort = has_last_resort || is_last_resort(state, *worker);
     }
     return has_last_resort;

@@ -1,10 +1,12 @@
 #include "mask.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "probe_marks.hpp"
 #include "refuse.hpp"
 #include "runtime.hpp"
+#include "session.hpp"
 
 namespace cb::httpd {
 namespace {
@@ -16,33 +18,60 @@ bool is_in_error(const proxy_worker_shared& worker) noexcept {
            apr_time_now() <= worker.error_time + worker.retry;
 }
 
+Session session_of(const RequestState& state) noexcept {
+    return find_session(state.r, *state.balancer, state.balancer_url);
+}
+
 /// Flags, but for errors, for which mod_proxy gives the member no request. One that drains gets those of its sessions.
-bool is_barred(const proxy_worker_shared& worker, const proxy_balancer_shared& balancer) noexcept {
-    unsigned barred = PROXY_WORKER_NOT_USABLE_BITMAP & ~static_cast<unsigned>(PROXY_WORKER_IN_ERROR);
-    if (*balancer.sticky == '\0') barred |= PROXY_WORKER_DRAIN;
-    return (worker.status & barred) != 0;
+bool is_barred(const RequestState& state, const proxy_worker_shared& worker) noexcept {
+    constexpr unsigned kBarred = PROXY_WORKER_NOT_USABLE_BITMAP & ~static_cast<unsigned>(PROXY_WORKER_IN_ERROR);
+    if ((worker.status & kBarred) != 0) return true;
+    return (worker.status & PROXY_WORKER_DRAIN) != 0 && !is_bound(session_of(state), *state.balancer, worker);
+}
+
+/// It has had this request. mod_proxy's forcerecovery might choose it again and again, as long as it has attempts.
+bool has_failed(const RequestState& state, const proxy_worker* worker) noexcept {
+    return std::find(state.failed, state.failed + state.failed_count, worker) != state.failed + state.failed_count;
+}
+
+bool is_bound_elsewhere(const RequestState& state, const proxy_worker_shared& worker) noexcept {
+    return has_member_of_its_own(state) && !is_bound(session_of(state), *state.balancer, worker);
 }
 
 }  // namespace
 
-bool is_usable(const proxy_worker_shared& worker, const proxy_balancer_shared& balancer) noexcept {
-    return !is_barred(worker, balancer) && !is_in_error(worker);
+bool has_member_of_its_own(const RequestState& state) noexcept {
+    const proxy_balancer& balancer = *state.balancer;
+    if (balancer.s->sticky_force == 0) return false;
+    const Session session = session_of(state);
+    if (session.value == nullptr) return false;
+    for (int i = 0; i < balancer.workers->nelts; ++i) {
+        const proxy_worker* const worker = workers_of(balancer)[i];
+        if (worker != nullptr && std::strcmp(worker->s->route, session.route) == 0) return true;
+    }
+    return false;
+}
+
+bool is_usable(const RequestState& state, const proxy_worker& worker) noexcept {
+    return !is_in_error(*worker.s) && !is_barred(state, *worker.s) && !is_bound_elsewhere(state, *worker.s);
+}
+
+bool can_be_last_resort(const RequestState& state, const proxy_worker& worker) noexcept {
+    const proxy_balancer& balancer = *state.balancer;
+    if (balancer.workers->nelts < 2 || balancer.s->forcerecovery == 0) return false;
+    return is_usable(state, worker);
 }
 
 bool is_last_resort(RequestState& state, const proxy_worker& worker) noexcept {
-    const proxy_balancer& balancer = *state.balancer;
-    if (balancer.workers->nelts < 2 || balancer.s->forcerecovery == 0) return false;
     Breaker* const breaker = runtime.registry->find(worker);
-    if (breaker == nullptr || !breaker->is_enforcing() || !is_usable(*worker.s, *balancer.s)) return false;
+    if (breaker == nullptr || !breaker->is_enforcing()) return false;
     shm::Slot& slot = *breaker->slot.load(std::memory_order_acquire);
-    return shm::may_probe_early(slot, breaker->policy, runtime.process) && may_probe(state, *breaker, slot);
+    return shm::may_probe_early(slot, breaker->policy, runtime.process) && can_be_last_resort(state, worker) &&
+           may_probe(state, *breaker, slot);
 }
 
 Mask::Mask(RequestState& state) noexcept
-    : pool_(state.r->pool),
-      balancer_(state.balancer->s),
-      workers_(workers_of(*state.balancer)),
-      count_(state.balancer->workers->nelts) {
+    : pool_(state.r->pool), workers_(workers_of(*state.balancer)), count_(state.balancer->workers->nelts) {
     for (int i = 0; i < count_; ++i) {
         const proxy_worker* const worker = workers_[i];
         if (worker == nullptr) continue;  // just being added by another thread
@@ -110,25 +139,27 @@ void Mask::count_refusals() const noexcept {
     }
 }
 
-bool Mask::hides_all_usable() const noexcept {
-    if (hidden_ == nullptr) return false;
+bool Mask::has_nobody_left(const RequestState& state) const noexcept {
+    if (hidden_ == nullptr && !state.is_fallback) return false;  // or nobody: mod_proxy's own affair
     bool hides_any_usable = false;
     bool is_all_in_error = true;  // then forcerecovery makes mod_proxy try those without a breaker
     bool is_any_recoverable = false;
     for (int i = 0; i < count_; ++i) {
         if (workers_[i] == nullptr) continue;
-        const proxy_worker_shared& worker = *workers_[i]->s;
-        const bool can_be_used = is_usable(worker, *balancer_);
-        if (hidden_[i].is_hidden) {
+        const bool can_be_used = is_usable(state, *workers_[i]);
+        if (hidden_ != nullptr && hidden_[i].is_hidden) {
             hides_any_usable = hides_any_usable || can_be_used;
         } else if (can_be_used) {
             return false;
         } else {
-            is_all_in_error = is_all_in_error && (worker.status & PROXY_WORKER_IN_ERROR) != 0;
-            is_any_recoverable = is_any_recoverable || !is_barred(worker, *balancer_);
+            is_all_in_error = is_all_in_error && (workers_[i]->s->status & PROXY_WORKER_IN_ERROR) != 0;
+            is_any_recoverable =
+                is_any_recoverable || !(has_failed(state, workers_[i]) || is_barred(state, *workers_[i]->s));
         }
     }
-    return hides_any_usable && !(balancer_->forcerecovery != 0 && is_all_in_error && is_any_recoverable);
+    if (!hides_any_usable && !state.is_fallback) return false;
+    const bool is_recovery_forced = state.balancer->s->forcerecovery != 0 && is_all_in_error;
+    return !(is_recovery_forced && is_any_recoverable);
 }
 
 proxy_balancer* Mask::apply(proxy_balancer& view) const noexcept {

@@ -12,11 +12,16 @@
 
 namespace cb::httpd {
 
-/// Would mod_proxy give the member a request, by its own flags and errors?
-[[nodiscard]] bool is_usable(const proxy_worker_shared& worker, const proxy_balancer_shared& balancer) noexcept;
+/// Has the request a session that goes to its own member alone (`nofailover`)?
+[[nodiscard]] bool has_member_of_its_own(const RequestState& state) noexcept;
 
-/// Would an open member be probed before its open time is over, by this request, which finds no other one? Not in a
-/// balancer of one, nor with `forcerecovery=Off`.
+/// Would mod_proxy give that member of state.balancer this request, by its own flags and errors, and by its session?
+[[nodiscard]] bool is_usable(const RequestState& state, const proxy_worker& worker) noexcept;
+
+/// Can an open member be probed before its open time is over, by requests such as this one that find no other member?
+/// Not in a balancer of one, nor with `forcerecovery=Off`.
+[[nodiscard]] bool can_be_last_resort(const RequestState& state, const proxy_worker& worker) noexcept;
+/// And would it be now, by this request?
 [[nodiscard]] bool is_last_resort(RequestState& state, const proxy_worker& worker) noexcept;
 
 class Mask {
@@ -35,8 +40,9 @@ class Mask {
     [[nodiscard]] bool is_empty() const noexcept { return hidden_ == nullptr; }
     /// Is there a breaker among the members?
     [[nodiscard]] bool has_breakers() const noexcept { return has_breakers_; }
-    /// No member is left that mod_proxy could use, and at least one only because of us.
-    [[nodiscard]] bool hides_all_usable() const noexcept;
+    /// No member is left that mod_proxy could use, and one only because of us; or the balancer is a fallback, which may
+    /// as well have none.
+    [[nodiscard]] bool has_nobody_left(const RequestState& state) const noexcept;
     /// Makes `view`, a copy of the balancer, show the hidden members as stopped.
     [[nodiscard]] proxy_balancer* apply(proxy_balancer& view) const noexcept;
 
@@ -54,7 +60,6 @@ class Mask {
     void hide_at(int i, shm::Refusal refusal) noexcept;
 
     apr_pool_t* pool_;
-    const proxy_balancer_shared* balancer_;
     proxy_worker** workers_;
     int count_;
     bool has_breakers_ = false;

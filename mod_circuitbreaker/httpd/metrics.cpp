@@ -77,7 +77,7 @@ bool can_follow(core::State from, core::State to) noexcept {
         case State::half_open:
             return from == State::open;
         case State::recovering:
-            return from == State::half_open;
+            return from == State::half_open || from == State::open;  // after an early round
         default:
             return true;  // by an operator from everywhere
     }
@@ -100,6 +100,11 @@ core::State newest_state(const shm::Slot& slot) noexcept {
     return count > 0 ? entries[count - 1].to : core::State::closed;
 }
 
+/// The state that its time belongs to. Until an early round succeeds, that is open.
+core::State state_told(std::uint64_t word) noexcept {
+    return core::is_early(word) ? core::State::open : core::state_of(word);
+}
+
 void put_state_seconds(Exposition& out, const Member& member) noexcept {
     const shm::Slot& slot = member.slot;
     core::Millis spent[core::kStates] = {};
@@ -107,14 +112,14 @@ void put_state_seconds(Exposition& out, const Member& member) noexcept {
     // restart. So again, until the state is the one noted last; not for ever, as a killed child may have left it so.
     for (int look = 0; look < 100; ++look) {
         const std::uint64_t before = slot.word.load(std::memory_order_seq_cst);
-        const core::State state = core::state_of(before);
+        const core::State state = state_told(before);
         const core::Millis now = runtime.process.clock.now();
         const core::Millis since = slot.since.load(kRelaxed);
         for (std::size_t i = 0; i < core::kStates; ++i)
             spent[i] = slot.totals.state_ms[i].load(kRelaxed);
         if (now > since) spent[static_cast<std::size_t>(state)] += now - since;
         if (newest_state(slot) == state && slot.since.load(kRelaxed) == since &&
-            core::state_of(slot.word.load(std::memory_order_seq_cst)) == state) {
+            state_told(slot.word.load(std::memory_order_seq_cst)) == state) {
             break;
         }
     }

@@ -13,22 +13,17 @@ namespace {
 
 constexpr core::Millis kNever = ~core::Millis{0};
 
-/// Time until the member may be probed, or take a request again; kNever while an operator holds it open.
-core::Millis time_to_probe(const shm::Slot& slot) noexcept {
-    const core::Word word = core::unpack(slot.word.load(std::memory_order_relaxed));
-    if (word.state == core::State::forced_open) return kNever;
-    return word.state == core::State::open ? core::open_remaining(word, runtime.process.clock.now()) : 0;
+/// `wait`: until the member may be probed, or take a request again; kNever while an operator holds it open.
+void note(RequestState& state, const Breaker& breaker, shm::Refusal refusal, core::Millis wait) noexcept {
+    Refused& refused = state.refused;
+    if (refused.why != shm::Refusal::none && wait >= refused.wait) return;
+    refused = {refusal, wait, wants_retry_after(state.r, breaker)};
 }
 
-int refuse_with(request_rec* r, shm::Refusal refusal, core::Millis wait, bool with_retry_after) noexcept {
-    RequestState& state = *request_state(r, true);
-    tell_refusal(state, name(refusal));
-    if (with_retry_after && wait != kNever) {
-        const core::Millis seconds = std::max<core::Millis>((wait + 999) / 1000, 1);
-        state.retry_after = apr_psprintf(r->pool, "%" APR_UINT64_T_FMT, seconds);
-        apr_table_setn(r->err_headers_out, "Retry-After", state.retry_after);
-    }
-    return HTTP_SERVICE_UNAVAILABLE;
+core::Millis wait_for(shm::Slot& slot, const Breaker& breaker, bool early) noexcept {
+    const core::State state = core::state_of(slot.word.load(std::memory_order_relaxed));
+    if (state == core::State::forced_open) return kNever;
+    return shm::time_to_probe(slot, breaker.policy, runtime.process, early);
 }
 
 }  // namespace
@@ -53,28 +48,32 @@ shm::Refusal refusal_of(RequestState& state, Breaker& breaker, shm::Slot& slot) 
     return shm::refusal_in(core::state_of(slot.word.load(std::memory_order_relaxed)));
 }
 
-int refuse(request_rec* r, const Mask& mask) noexcept {
-    shm::Refusal refusal = shm::Refusal::open;
-    core::Millis earliest = kNever;
-    bool is_first = true;
-    bool with_retry_after = true;
+void note_refusals(RequestState& state, const Mask& mask) noexcept {
     for (int i = 0; i < mask.count(); ++i) {
-        if (mask.refusal(i) == shm::Refusal::none) continue;
+        const shm::Refusal refusal = mask.refusal(i);
+        if (refusal == shm::Refusal::none) continue;
         Breaker* const breaker = runtime.registry->find(*mask.member(i));
         if (breaker == nullptr) continue;
-        const core::Millis wait = time_to_probe(*breaker->slot.load(std::memory_order_acquire));
-        if (!is_first && wait >= earliest) continue;
-        is_first = false;
-        earliest = wait;
-        refusal = mask.refusal(i);
-        with_retry_after = wants_retry_after(r, *breaker);
+        shm::Slot& slot = *breaker->slot.load(std::memory_order_acquire);
+        note(state, *breaker, refusal, wait_for(slot, *breaker, can_be_last_resort(state, *mask.member(i))));
     }
-    if (is_first) return HTTP_SERVICE_UNAVAILABLE;  // only members that were tried before: no refusal of ours
-    return refuse_with(r, refusal, earliest, with_retry_after);
 }
 
-int refuse_member(request_rec* r, const Breaker& breaker, const shm::Slot& slot, shm::Refusal refusal) noexcept {
-    return refuse_with(r, refusal, time_to_probe(slot), wants_retry_after(r, breaker));
+void note_refusal(RequestState& state, const Breaker& breaker, shm::Slot& slot, shm::Refusal refusal) noexcept {
+    note(state, breaker, refusal, wait_for(slot, breaker, false));
+}
+
+int refuse(RequestState& state) noexcept {
+    const Refused& refused = state.refused;
+    // None: only members that were tried before, or a fallback without any.
+    if (refused.why == shm::Refusal::none) return HTTP_SERVICE_UNAVAILABLE;
+    tell_refusal(state, name(refused.why));
+    if (refused.with_retry_after && refused.wait != kNever) {
+        const core::Millis seconds = std::max<core::Millis>((refused.wait + 999) / 1000, 1);
+        state.retry_after = apr_psprintf(state.r->pool, "%" APR_UINT64_T_FMT, seconds);
+        apr_table_setn(state.r->err_headers_out, "Retry-After", state.retry_after);
+    }
+    return HTTP_SERVICE_UNAVAILABLE;
 }
 
 const char* name(shm::Refusal refusal) noexcept {

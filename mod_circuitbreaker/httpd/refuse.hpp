@@ -14,10 +14,12 @@ namespace cb::httpd {
 /// Counts a refusal; in Observe as one that would have been.
 void count_refusal(const Breaker& breaker, shm::Slot& slot, shm::Refusal refusal) noexcept;
 
-/// Refuses a request for a balancer all of whose usable members are hidden: 503.
-int refuse(request_rec* r, const Mask& mask) noexcept;
-/// Refuses a request for a worker without a balancer: 503.
-int refuse_member(request_rec* r, const Breaker& breaker, const shm::Slot& slot, shm::Refusal refusal) noexcept;
+/// Notes that all usable members of the request's balancer are hidden.
+void note_refusals(RequestState& state, const Mask& mask) noexcept;
+/// Notes that a worker without a balancer refuses.
+void note_refusal(RequestState& state, const Breaker& breaker, shm::Slot& slot, shm::Refusal refusal) noexcept;
+/// Refuses the request, by what was noted: 503.
+int refuse(RequestState& state) noexcept;
 
 /// The reason as CIRCUIT_BREAKER_REJECTED and the metrics spell it.
 [[nodiscard]] const char* name(shm::Refusal refusal) noexcept;

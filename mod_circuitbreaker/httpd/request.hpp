@@ -119,6 +119,13 @@ struct Told {
     bool is_shown = false;     // the environment has it
 };
 
+/// The refusal that ends first of those that a request has met.
+struct Refused {
+    shm::Refusal why = shm::Refusal::none;  // none: it has met none
+    core::Millis wait = 0;
+    bool with_retry_after = false;
+};
+
 struct RequestState {
     request_rec* r = nullptr;
     proxy_server_conf* conf = nullptr;
@@ -126,12 +133,16 @@ struct RequestState {
     const char* balancer_url = nullptr;  // *url before a member was chosen
     proxy_worker** tried = nullptr;      // members that have had this request, or refused it when asked
     int tried_count = 0;
+    proxy_worker** failed = nullptr;            // its members without a breaker that have failed the request
+    const proxy_balancer* failed_of = nullptr;  // that balancer
+    int failed_count = 0;
     RequestBody* body = nullptr;         // nullptr: the request has none
     Ramp* ramps = nullptr;               // of the members that were recovering when they were asked
     const char* probe_header = nullptr;  // set in headers_in for this attempt
     bool is_marked = false;              // as a probe
     bool is_fallback = false;            // the balancer is another one's fallback
     bool is_nested = false;              // we are running mod_proxy's own hook
+    Refused refused;
     Told told;
     apr_table_t* inherited = nullptr;   // of CIRCUIT_BREAKER_*, from the request that this one was made of
     const char* retry_after = nullptr;  // what a refusal has put into err_headers_out

@@ -64,19 +64,35 @@ int wait_for_body(const RequestState& state, const proxy_worker& worker) noexcep
     return breaker != nullptr ? read_ahead(state, *breaker, *breaker->slot.load(std::memory_order_acquire)) : OK;
 }
 
+/// Room for every member of the balancer once.
+proxy_worker** list_of_members(const RequestState& state) noexcept {
+    // Members may be added while we choose; there are never more than this.
+    const int room = state.balancer->max_workers + state.balancer->workers->nelts + 1;
+    return static_cast<proxy_worker**>(
+        apr_palloc(state.r->pool, static_cast<apr_size_t>(room) * sizeof(proxy_worker*)));
+}
+
 void note_tried(RequestState& state, proxy_worker* worker) noexcept {
-    if (state.tried == nullptr) {
-        // Members may be added while we choose; there are never more than this.
-        const int room = state.balancer->max_workers + state.balancer->workers->nelts + 1;
-        state.tried = static_cast<proxy_worker**>(
-            apr_palloc(state.r->pool, static_cast<apr_size_t>(room) * sizeof(proxy_worker*)));
-    }
+    if (state.tried == nullptr) state.tried = list_of_members(state);
     state.tried[state.tried_count++] = worker;
 }
 
+/// mod_proxy comes again, as `worker` has failed the request.
+void note_failed(RequestState& state, proxy_worker* worker) noexcept {
+    if (state.failed_of != state.balancer) {
+        state.failed = list_of_members(state);
+        state.failed_of = state.balancer;
+        state.failed_count = 0;
+    }
+    proxy_worker** const end = state.failed + state.failed_count;
+    if (std::find(state.failed, end, worker) == end) state.failed[state.failed_count++] = worker;
+}
+
 /// Nobody is left. After a call that failed the answer is that call's, and no refusal.
-int give_up(const RequestState& state, const Mask& mask) noexcept {
-    return state.tried_count > 0 ? HTTP_SERVICE_UNAVAILABLE : refuse(state.r, mask);
+int give_up(RequestState& state, const Mask& mask) noexcept {
+    if (state.tried_count > 0) return HTTP_SERVICE_UNAVAILABLE;
+    note_refusals(state, mask);
+    return refuse(state);
 }
 
 /// Nobody is left to ask.
@@ -88,7 +104,7 @@ int choose_among(RequestState& state, Mask& mask, bool last_resort, proxy_worker
                  char** url) noexcept {
     for (;;) {
         *worker = nullptr;
-        if (mask.hides_all_usable() && !(last_resort && mask.show_last_resort(state))) return kNobody;
+        if (mask.has_nobody_left(state) && !(last_resort && mask.show_last_resort(state))) return kNobody;
         proxy_balancer view = *state.balancer;
         *balancer = mask.is_empty() ? state.balancer : mask.apply(view);
         state.is_nested = true;
@@ -123,6 +139,7 @@ int choose_with_fallback(RequestState& state, Mask& own, const Destination& befo
     if (rv == kNobody) {
         leave_fallback(state, before, url);
         rv = choose_among(state, own, true, worker, balancer, url);
+        if (rv == kNobody) note_refusals(state, own);
     }
     if (rv == kNobody && take_fallback_of_balancer(state, url)) {
         rv = choose_among(state, mask, true, worker, balancer, url);
@@ -135,7 +152,7 @@ int choose(RequestState& state, Mask& mask, proxy_worker** worker, proxy_balance
     int rv = choose_among(state, mask, false, worker, balancer, url);
     if (rv == kNobody) {
         const Destination before(state);
-        if (take_fallback_of_balancer(state, url)) {
+        if (!has_member_of_its_own(state) && take_fallback_of_balancer(state, url)) {
             rv = choose_with_fallback(state, mask, before, worker, balancer, url);
         } else {
             rv = choose_among(state, mask, true, worker, balancer, url);
@@ -177,9 +194,11 @@ int admit_plain_worker(RequestState& state, proxy_worker** worker, proxy_balance
     count_refusal(*breaker, slot, refusal);
     *worker = nullptr;
     if (breaker->is_enforcing() && take_fallback_of_worker(state, *breaker, url)) {
+        note_refusal(state, *breaker, slot, refusal);
         return choose_anew(state, worker, balancer, url);
     }
-    return refuse_member(state.r, *breaker, slot, refusal);
+    note_refusal(state, *breaker, slot, refusal);
+    return refuse(state);
 }
 
 extern "C" int on_pre_request(proxy_worker** worker, proxy_balancer** balancer, request_rec* r, proxy_server_conf* conf,
@@ -188,6 +207,7 @@ extern "C" int on_pre_request(proxy_worker** worker, proxy_balancer** balancer, 
     RequestState& state = *request_state(r, true);
     if (state.is_nested) return DECLINED;
     state.is_fallback = false;
+    state.refused = {};
     close_call(state);  // Observe: mod_proxy comes again for its own failover
     state.conf = conf;
     if (state.body == nullptr) state.body = watch_body(r);
@@ -203,6 +223,7 @@ extern "C" int on_pre_request(proxy_worker** worker, proxy_balancer** balancer, 
     sync_members(*chosen, r->server, conf);
     state.balancer = chosen;
     state.balancer_url = *url;
+    if (*balancer != nullptr && *worker != nullptr) note_failed(state, *worker);
     Mask mask(state);
     if (!mask.has_breakers()) return DECLINED;
     return choose(state, mask, worker, balancer, url);
@@ -212,6 +233,7 @@ extern "C" int on_pre_request(proxy_worker** worker, proxy_balancer** balancer, 
 
 int choose_another(RequestState& state, proxy_worker& failed, proxy_worker** worker, char** url) noexcept {
     note_tried(state, &failed);
+    state.refused = {};
     *url = apr_pstrdup(state.r->pool, state.balancer_url);
     proxy_balancer* balancer = state.balancer;
     return choose_anew(state, worker, &balancer, url);

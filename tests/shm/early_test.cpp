@@ -159,6 +159,22 @@ TEST_F(Early, OvertakenByAnEarlierEndOfTheOpenTimeIsAnOrdinaryRound) {
     EXPECT_EQ(word_of(slot).level, 1);
 }
 
+TEST_F(Early, TellsHowLongARequestHasToWaitForIt) {
+    EXPECT_EQ(shm::time_to_probe(slot, rules, one, false), 1000U);
+    EXPECT_EQ(shm::time_to_probe(slot, rules, one, true), 300U);
+    world.pass(100);
+    EXPECT_EQ(shm::time_to_probe(slot, rules, one, true), 200U);
+    world.pass(300);
+    EXPECT_EQ(shm::time_to_probe(slot, rules, one, true), 0U);
+    EXPECT_EQ(shm::time_to_probe(slot, rules, one, false), 600U);
+    Admission probe = last_resort();
+    EXPECT_EQ(shm::time_to_probe(slot, rules, one, true), 0U) << "half-open";
+    shm::finish(slot, rules, one, probe.permit, kBad, {});
+    EXPECT_EQ(shm::time_to_probe(slot, rules, one, true), 300U);
+    rules.open_time.min = 5000;
+    EXPECT_EQ(shm::time_to_probe(slot, rules, one, true), 600U) << "its open time is over before";
+}
+
 template <typename Executor>
 class EarlyAtOnce : public AtOnce<Executor> {};
 TYPED_TEST_SUITE(EarlyAtOnce, Executors, ExecutorNames);

@@ -1,0 +1,329 @@
+// Attacks on the last resort (DESIGN 13): what else a balancer may have in it, and what is told meanwhile.
+#include <map>
+
+#include "events.hpp"
+#include "metrics_page.hpp"
+#include "pages.hpp"
+#include "restarts.hpp"
+#include "traffic.hpp"
+
+namespace cb::test {
+namespace {
+
+/// Opens at the third failure, for ten minutes; is probed early after 300 ms.
+const std::string policy = std::string(quick_policy) + "CircuitBreakerOpenTime 10min factor=1 jitter=0 min=300ms\n";
+constexpr std::uint64_t kMin = 300;
+
+class AttackLastResort : public TrafficTest {
+  protected:
+    [[nodiscard]] static bool is_open(const Httpd& httpd, const Backend& member) {
+        return BreakerPage(httpd).member(member).at("State") == "open";
+    }
+    static void trip(const Httpd& httpd, std::vector<Backend*> members, const std::string& path = "/app/trip") {
+        for (Backend* member : members)
+            member->answer(Reply::status(503));
+        const auto are_all_open = [&] {
+            for (const Backend* member : members) {
+                if (!is_open(httpd, *member)) return false;
+            }
+            return true;
+        };
+        for (int i = 0; i < 12 && !are_all_open(); ++i)
+            (void)get(httpd.url(path));
+        ASSERT_TRUE(are_all_open()) << httpd.describe();
+        for (Backend* member : members) {
+            ASSERT_TRUE(wait_for_minimum(httpd, *member));
+            member->answer_as_usual();
+            member->forget();
+        }
+    }
+    /// Since it opened, or since its last early probe.
+    [[nodiscard]] static bool wait_for_minimum(const Httpd& httpd, const Backend& member) {
+        const std::uint64_t from = BreakerPage(httpd).member(member).number("Next-probe-ms");
+        return wait_until([&] { return BreakerPage(httpd).member(member).number("Next-probe-ms") + kMin < from; },
+                          patience, "the minimum to be over");
+    }
+    [[nodiscard]] std::string both(const std::string& more = "") const {
+        return balancer_of(member_line(one_, "route=a") + member_line(two_, "route=b") + more);
+    }
+    [[nodiscard]] static std::string without_breaker(const Backend& member) {
+        return "<Proxy \"" + member.member() + "\">\n    CircuitBreaker Off\n</Proxy>\n";
+    }
+
+    Backend one_{"one"};
+    Backend two_{"two"};
+};
+INSTANTIATE_TEST_SUITE_P(Mpms, AttackLastResort, each_mpm, mpm_name);
+
+TEST_P(AttackLastResort, SecondsInEachStateNeverFall) {
+    Httpd httpd(site(policy + metrics_location, both()));
+    httpd.start();
+    trip(httpd, {&one_, &two_});
+    one_.hold();
+    two_.hold();
+    std::future<Response> probe = get_later(httpd.url("/app/x"));
+    ASSERT_TRUE(wait_until([&] { return one_.concurrent() + two_.concurrent() > 0; }, patience, "a probe"));
+    Backend& probed = one_.concurrent() > 0 ? one_ : two_;
+    const MetricsPage during(httpd);
+    EXPECT_EQ(during.value("state", probed, {"state=\"half-open\""}), 1);
+    EXPECT_LT(during.value("state_seconds_total", probed, {"state=\"half-open\""}), 0.001);
+    EXPECT_GE(during.value("state_seconds_total", probed, {"state=\"open\""}), 0.3);
+    probed.answer(Reply::status(503));
+    one_.release();
+    two_.release();
+    (void)probe.get();
+    ASSERT_TRUE(wait_for_state(httpd, probed, "open"));
+    const MetricsPage after(httpd);
+    for (const std::string state : {"state=\"half-open\"", "state=\"open\""})
+        EXPECT_GE(after.value("state_seconds_total", probed, {state}),
+                  during.value("state_seconds_total", probed, {state}));
+}
+
+TEST_P(AttackLastResort, ThatRecoversIsAChangeInTheMetrics) {
+    Httpd httpd(site(policy + metrics_location + "CircuitBreakerRampUp 10min\n", both()));
+    httpd.start();
+    trip(httpd, {&one_, &two_});
+    const std::string answerer = answerers(1, httpd.url("/app/x"));
+    Backend& back = answerer == "one" ? one_ : two_;
+    ASSERT_TRUE(wait_for_state(httpd, back, "recovering"));
+    const MetricsPage page(httpd);
+    EXPECT_EQ(page.value("transitions_total", back, {"from=\"open\"", "to=\"recovering\""}), 1) << page.text();
+}
+
+TEST_P(AttackLastResort, IsWhatRetryAfterWaitsFor) {
+    Httpd httpd(site(policy + "CircuitBreakerOpenTime 10min factor=1 jitter=0 min=7s\n", both()));
+    httpd.start();
+    one_.answer(Reply::status(503));
+    two_.answer(Reply::status(503));
+    (void)statuses(6, httpd.url("/app/x"));
+    const Response refused = get(httpd.url("/app/x"));
+    EXPECT_EQ(refused.status, 503);
+    EXPECT_LE(std::stoul(refused.header("Retry-After")), 7U);
+}
+
+TEST_P(AttackLastResort, IsAskedBesideAMemberWithoutABreakerThatIsInError) {
+    for (const std::string mode : {"Off", "Observe"}) {
+        Backend open("open");
+        Backend bare("bare");
+        Httpd httpd(site(policy, "<Proxy \"" + bare.member() + "\">\n    CircuitBreaker " + mode + "\n</Proxy>\n" +
+                                     balancer_of(member_line(open) + member_line(bare, "loadfactor=1 retry=600"))));
+        httpd.start();
+        open.answer(Reply::status(503));
+        for (int i = 0; i < 20 && !is_open(httpd, open); ++i)
+            (void)get(httpd.url("/app/x"));
+        ASSERT_TRUE(is_open(httpd, open));
+        bare.refuse();
+        ASSERT_TRUE(wait_for_minimum(httpd, open));
+        open.answer_as_usual();
+        EXPECT_EQ(answerers(3, httpd.url("/app/x")), "open open open") << mode << httpd.describe();
+    }
+}
+
+TEST_P(AttackLastResort, IsAskedBesideAMemberThatDrainsForItsSessions) {
+    Backend out("out");
+    Httpd httpd(site(
+        policy, balancer_of(member_line(one_, "route=a") + member_line(two_, "route=b") +
+                            member_line(out, "route=c status=+N") + "    ProxySet stickysession=SID timeout=60\n")));
+    httpd.start();
+    trip(httpd, {&one_, &two_});
+    const Response response = get(httpd.url("/app/x"));
+    EXPECT_TRUE(response.backend() == "one" || response.backend() == "two") << response.status << httpd.describe();
+    EXPECT_EQ(get(httpd.url("/app/x"), {.cookie = "SID=1234.c"}).backend(), "out");
+}
+
+TEST_P(AttackLastResort, ThatDrainsIsNoneForRequestsOfOtherSessions) {
+    Backend out("out");
+    Httpd httpd(site(policy, balancer_of(member_line(one_, "route=a") + member_line(out, "route=c status=+N") +
+                                         "    ProxySet stickysession=SID timeout=60\n")));
+    httpd.start();
+    out.answer(Reply::status(503));
+    for (int i = 0; i < 5; ++i)
+        (void)get(httpd.url("/app/x"), {.cookie = "SID=1234.c"});
+    ASSERT_TRUE(is_open(httpd, out));
+    trip(httpd, {&one_});
+    one_.answer(Reply::status(503));
+    for (int i = 0; i < 5; ++i) {
+        const Response refused = get(httpd.url("/app/x"));
+        EXPECT_EQ(refused.status, 503);
+    }
+    EXPECT_EQ(httpd.error_lines_with("All workers are in error state").size(), 0U) << httpd.describe();
+    out.answer_as_usual();
+    EXPECT_EQ(get(httpd.url("/app/x"), {.cookie = "SID=1234.c"}).backend(), "out");
+}
+
+TEST_P(AttackLastResort, ComesAfterAFallbackThatHasNobodyToAsk) {
+    for (const std::string status : {"status=+D", "status=+S", "status=+N"}) {
+        Backend spare("spare");
+        Backend one("one");
+        Backend two("two");
+        Httpd httpd(site(policy + "CircuitBreakerFallback balancer://spare\n",
+                         balancer_of(member_line(one) + member_line(two)) + "<Proxy balancer://spare>\n" +
+                             member_line(spare, status) + "</Proxy>\n"));
+        httpd.start();
+        trip(httpd, {&one, &two});
+        const Response response = get(httpd.url("/app/x"));
+        EXPECT_TRUE(response.backend() == "one" || response.backend() == "two") << status << ' ' << response.status;
+        EXPECT_EQ(spare.connections(), 0U);
+    }
+}
+
+TEST_P(AttackLastResort, OfABoundSessionIsItsOwnMemberWhateverTheOthersAreAndTheLogStaysQuiet) {
+    for (const bool is_other_open : {true, false}) {
+        Backend one("one");
+        Backend two("two");
+        Backend spare("spare");
+        Httpd httpd(site(policy + "CircuitBreakerFallback balancer://spare\n",
+                         balancer_of(member_line(one, "route=a") + member_line(two, "route=b") +
+                                     "    ProxySet stickysession=SID nofailover=On\n") +
+                             "<Proxy balancer://spare>\n" + member_line(spare) + "</Proxy>\n"));
+        httpd.start();
+        const RequestOptions bound{.cookie = "SID=1234.b"};
+        two.answer(Reply::status(503));
+        for (int i = 0; i < 3; ++i)
+            EXPECT_EQ(get(httpd.url("/app/x"), bound).backend(), "two");
+        ASSERT_TRUE(is_open(httpd, two));
+        const Response refused = get(httpd.url("/app/x"), bound);
+        EXPECT_EQ(refused.backend(), "") << "neither another member nor the fallback";
+        EXPECT_EQ(refused.header("Retry-After"), "1");
+        if (is_other_open) trip(httpd, {&one});
+        ASSERT_TRUE(wait_for_minimum(httpd, two));
+        two.answer_as_usual();
+        EXPECT_EQ(get(httpd.url("/app/x"), bound).backend(), "two");
+        EXPECT_EQ(BreakerPage(httpd).member(one).number("Probed-early"), 0U);
+        EXPECT_EQ(httpd.error_lines_with("All workers are in error state").size(), 0U) << httpd.describe();
+    }
+}
+
+TEST_P(AttackLastResort, RetryAfterIsThatOfTheMemberOrTheFallbacksWhicheverMayBeAskedFirst) {
+    Backend plain("plain");
+    Backend spare("spare");
+    const std::string fallback = "<Proxy balancer://spare>\n" + member_line(spare) + "</Proxy>\n<Proxy \"" +
+                                 spare.member() +
+                                 "\">\n    CircuitBreakerOpenTime 50s "
+                                 "factor=1 jitter=0\n</Proxy>\n";
+    Httpd httpd(site(std::string(quick_policy) + "CircuitBreakerOpenTime 20s factor=1 jitter=0 min=10s\n" +
+                         "CircuitBreakerFallback balancer://spare\n",
+                     both() + fallback + "ProxyPass /plain " + plain.member() + "\n"));
+    httpd.start();
+    for (Backend* member : {&one_, &two_, &plain, &spare})
+        member->answer(Reply::status(503));
+    (void)statuses(9, httpd.url("/app/x"));
+    (void)statuses(3, httpd.url("/plain/x"));
+    const auto retry_after = [&](const char* path) { return std::stoul(get(httpd.url(path)).header("Retry-After")); };
+    EXPECT_LE(retry_after("/app/x"), 10U) << "early";
+    EXPECT_GT(retry_after("/plain/x"), 10U) << "not early";
+    EXPECT_LE(retry_after("/plain/x"), 20U);
+}
+
+TEST_P(AttackLastResort, ComesAfterEveryMemberWithoutABreakerHasFailed) {
+    Backend open("open");
+    Backend bare[2] = {Backend("bare_one"), Backend("bare_two")};
+    Httpd httpd(site(policy, without_breaker(bare[0]) + without_breaker(bare[1]) +
+                                 balancer_of(member_line(open) + member_line(bare[0], "retry=600") +
+                                             member_line(bare[1], "retry=600"))));
+    httpd.start();
+    open.answer(Reply::status(503));
+    for (int i = 0; i < 20 && !is_open(httpd, open); ++i)
+        (void)get(httpd.url("/app/x"));
+    ASSERT_TRUE(is_open(httpd, open));
+    for (Backend& member : bare)
+        member.refuse();
+    EXPECT_EQ(answerers(1, httpd.url("/app/x")), "httpd") << "too soon";
+    ASSERT_TRUE(wait_for_minimum(httpd, open));
+    open.answer_as_usual();
+    EXPECT_EQ(answerers(3, httpd.url("/app/x")), "open open open") << httpd.describe();
+}
+
+/// What is wrong with these events of one member, or "": 1, 2, 3 without a gap, each change from where the last one
+/// ended.
+std::string wrong_with_numbers(const std::vector<Event>& events, const Backend& member) {
+    std::map<int, Event> changes;
+    for (const Event& event : events) {
+        const bool is_numbered = event.text("event") == "transition" || event.text("event") == "reset";
+        if (is_numbered && event.text("member") == member.member() &&
+            !changes.emplace(static_cast<int>(event.number("generation")), event).second)
+            return "twice: " + event.line();
+    }
+    std::string state = "closed";
+    int number = 0;
+    for (const auto& [generation, event] : changes) {
+        if (generation != ++number) return "not number " + std::to_string(number) + ": " + event.line();
+        if (event.text("from") != state) return "it was " + state + " before " + event.line();
+        if (!event.is_null("to")) state = event.text("to");
+    }
+    return changes.empty() ? "no events" : "";
+}
+
+std::uint64_t early_rounds(const Httpd& httpd, const Backend (&members)[2]) {
+    const BreakerPage page(httpd);
+    return page.member(members[0]).number("Probed-early") + page.member(members[1]).number("Probed-early");
+}
+
+bool wait_for_early_rounds(const Httpd& httpd, const Backend (&members)[2], unsigned more) {
+    const std::uint64_t wanted = early_rounds(httpd, members) + more;
+    return wait_until([&] { return early_rounds(httpd, members) >= wanted; }, patience, "early rounds");
+}
+
+class AttackEarlyRounds : public TrafficTest {};
+INSTANTIATE_TEST_SUITE_P(Mpms, AttackEarlyRounds, each_mpm, mpm_name);
+
+TEST_P(AttackEarlyRounds, UnderOperatorsRestartsAndKillsLeaveNothingBehind) {
+    for (const bool with_kills : {false, true}) {
+        Backend members[2] = {Backend("one"), Backend("two")};
+        std::atomic<unsigned> calls{0};
+        for (Backend& member : members) {
+            member.answer([&calls](const Request&) {
+                const unsigned n = calls++;
+                return n % 5 == 0 ? Reply::ok().after(milliseconds(30)) : Reply::status(503);
+            });
+        }
+        const std::string config = std::string(quick_policy) + control_location +
+                                   "CircuitBreakerEventLog events.json\nCircuitBreakerRampUp 100ms\n"
+                                   "CircuitBreakerOpenTime 400ms max=2s factor=2 min=100ms\n"
+                                   "CircuitBreakerProbes 2 max=6 concurrent=3 tolerate=1\n" +
+                                   balancer_of(member_line(members[0]) + member_line(members[1]));
+        Httpd httpd(crowded(config, ""));
+        httpd.set_config(config);
+        httpd.start();
+        {
+            BackgroundLoad clients(httpd.url("/app/x"), {.threads = 10, .keep_connections = false});
+            for (int round = 0; round < 6; ++round) {
+                ASSERT_TRUE(wait_for_early_rounds(httpd, members, 2)) << httpd.describe();
+                for (const char* action : {"force-open", "automatic", "reset"}) {
+                    (void)post(httpd, form(httpd, members[round % 2], action));
+                    ASSERT_TRUE(clients.wait_for_answers(20));
+                }
+                if (with_kills) {
+                    const std::vector<pid_t> children = httpd.children();
+                    ASSERT_FALSE(children.empty());
+                    const pid_t victim = children[static_cast<std::size_t>(round) % children.size()];
+                    EXPECT_TRUE(httpd.kill_child(victim));
+                    EXPECT_TRUE(httpd.wait_for_end_of({victim})) << "or it takes a request for the status page with it";
+                } else {
+                    httpd.set_config(config + (round % 2 == 0 ? "CircuitBreakerWindow 50calls\n" : ""));
+                    ASSERT_TRUE(httpd.graceful()) << httpd.describe();
+                }
+            }
+            (void)clients.finish();
+        }
+        for (Backend& member : members)
+            member.answer_as_usual();
+        for (const Backend& member : members) {
+            EXPECT_TRUE(wait_until(
+                [&] {
+                    (void)get(httpd.url("/app/x"));
+                    return BreakerPage(httpd).member(member).at("State") == "closed";
+                },
+                patience, "it to be well"))
+                << page(httpd, "/breakers?auto");
+            EXPECT_TRUE(wait_for_no_permits(httpd, member));
+            if (!with_kills) {
+                EXPECT_EQ(wrong_with_numbers(read_events(httpd.root() / "events.json"), member), "");
+            }
+        }
+        EXPECT_TRUE(with_kills || httpd.error_lines_with("exit signal").empty()) << httpd.describe();
+    }
+}
+
+}  // namespace
+}  // namespace cb::test
