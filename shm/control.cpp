@@ -80,7 +80,7 @@ core::Step apply(Slot& slot, core::Event event, const core::Policy& policy, cons
         const Seen looked = look(slot);
         std::uint64_t seen = looked.word;
         const core::Millis now = process.clock.now();
-        event.early = is_last_resort && has_been_open(slot, seen, policy, now);
+        event.early = is_last_resort && is_early_allowed(slot, seen, policy, now);
         if (core::is_early(seen)) event.interrupted = kept_end(slot);
         if (event.kind == core::EventKind::result) event.sums = sum(slot.window, policy.window, event.generation, now);
         const core::Step decided = core::next(seen, event, policy, now);

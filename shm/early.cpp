@@ -48,6 +48,10 @@ bool has_been_open(Slot& slot, std::uint64_t word, const core::Policy& policy, c
     return core::state_of(word) == core::State::open && time_to_minimum(slot, word, policy, now) == 0;
 }
 
+bool is_early_allowed(Slot& slot, std::uint64_t word, const core::Policy& policy, core::Millis now) noexcept {
+    return core::state_of(word) == core::State::half_open || has_been_open(slot, word, policy, now);
+}
+
 void note_opened(Slot& slot, std::uint64_t word, core::Millis now) noexcept {
     slot.opened.store(tagged(word, now & kTimeMask), kOrder);
 }

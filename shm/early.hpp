@@ -30,6 +30,10 @@ struct Seen {
 /// Has it been open for so long? False for any other state.
 [[nodiscard]] bool has_been_open(Slot& slot, std::uint64_t word, const core::Policy& policy, core::Millis now) noexcept;
 
+/// May a request that finds no other member be a probe, as far as time goes?
+[[nodiscard]] bool is_early_allowed(Slot& slot, std::uint64_t word, const core::Policy& policy,
+                                    core::Millis now) noexcept;
+
 /// The breaker has just opened: `word`.
 void note_opened(Slot& slot, std::uint64_t word, core::Millis now) noexcept;
 

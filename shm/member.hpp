@@ -98,8 +98,8 @@ struct RampTicket {
 [[nodiscard]] core::Decision peek(Slot& slot, const core::Policy& policy, const Process& process,
                                   RampTicket* ticket = nullptr) noexcept;
 
-/// May an open breaker be probed before its open time is over, by a request that finds no other member? Not before it
-/// has been open for policy.open_time.min. A look only.
+/// May a request that finds no other member be a probe? Of an open breaker once it has been open for
+/// policy.open_time.min; of a half-open one within `concurrent`, whatever its round. A look only.
 [[nodiscard]] bool may_probe_early(Slot& slot, const core::Policy& policy, const Process& process) noexcept;
 /// Time until an open breaker may be probed: at the end of its open time, or `early`, after the minimum. 0 for others.
 [[nodiscard]] core::Millis time_to_probe(Slot& slot, const core::Policy& policy, const Process& process,

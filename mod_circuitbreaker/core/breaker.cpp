@@ -73,7 +73,8 @@ Step admit(std::uint64_t bits, const Word& word, const Event& event, const Polic
         case State::open:
         case State::half_open: {
             const bool is_early = event.early && word.state == State::open;
-            return unchanged(bits, is_early || probe_room(word, policy, now) > 0 ? Decision::probe : Decision::refuse);
+            return unchanged(
+                bits, is_early || probe_room(word, policy, now, event.early) > 0 ? Decision::probe : Decision::refuse);
         }
         case State::forced_open:
             break;
@@ -92,7 +93,7 @@ Step admit_probe(std::uint64_t bits, const Word& word, const Event& event, const
         half_open.early = !is_due;
         return {pack(half_open), Decision::probe, is_due, is_due ? Reason::open_time_over : Reason::no_other_member};
     }
-    if (word.state == State::half_open && (word.slots & bit) == 0 && probe_room(word, policy, now) > 0) {
+    if (word.state == State::half_open && (word.slots & bit) == 0 && probe_room(word, policy, now, event.early) > 0) {
         Word taken = word;
         taken.slots = static_cast<std::uint16_t>(taken.slots | bit);
         return stepped(taken, Decision::probe);
@@ -198,14 +199,16 @@ Step operate(std::uint64_t bits, const Word& word, EventKind kind) noexcept {
 
 }  // namespace
 
-std::uint32_t probe_room(const Word& word, const Policy& policy, Millis now) noexcept {
+std::uint32_t probe_room(const Word& word, const Policy& policy, Millis now, bool is_last_resort) noexcept {
     if (word.state == State::open && open_remaining(word, now) == 0) return std::max(policy.probes.concurrent, 1U);
     if (word.state != State::half_open) return 0;
     const auto in_flight = static_cast<std::uint32_t>(std::popcount(word.slots));
     const std::uint32_t admitted = in_flight + word.successes;
     const std::uint32_t round = std::max<std::uint32_t>(word.round, 1);
     const std::uint32_t concurrent = std::clamp(policy.probes.concurrent, 1U, kMaxConcurrent);
-    if (admitted >= round || in_flight >= concurrent) return 0;
+    if (in_flight >= concurrent) return 0;
+    if (is_last_resort) return concurrent - in_flight;
+    if (admitted >= round) return 0;
     return std::min(round - admitted, concurrent - in_flight);
 }
 

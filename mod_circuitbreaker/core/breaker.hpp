@@ -50,7 +50,8 @@ struct Event {
     bool late = false;       // the permit is older than kMaxPermitAge
     bool by_client = false;  // a probe that proved nothing, by its client's doing: no client can end a round so
     bool longer = false;     // adaptive probing: an open time that begins now is that of one level more
-    bool early = false;      // there is no other member: an open breaker may be probed before its open time is over
+    bool early = false;  // there is no other member: an open breaker may be probed before its open time is over, and
+                         // a half-open one by more than its round
     MaxOpen max_open = MaxOpen::unasked;
     std::uint8_t slot = 0;         // 0..15
     std::uint8_t round = 0;        // size of a round that begins now; 0: the policy's
@@ -99,7 +100,9 @@ struct Step {
 [[nodiscard]] Step next(std::uint64_t word, const Event& event, const Policy& policy, Millis now) noexcept;
 
 /// Probes that the word lets in still, given `concurrent` leases (0 unless open time is over or half-open).
-[[nodiscard]] std::uint32_t probe_room(const Word& word, const Policy& policy, Millis now) noexcept;
+/// For a request that finds no other member (`is_last_resort`) the size of the round is no limit.
+[[nodiscard]] std::uint32_t probe_room(const Word& word, const Policy& policy, Millis now,
+                                       bool is_last_resort = false) noexcept;
 
 /// Has it waited for a probe, and none been taken, for a whole open time of its level (without jitter)? `probed_at`:
 /// when the last one was; 0: never. False unless it is half-open, or open and its open time over.

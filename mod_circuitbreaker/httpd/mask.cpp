@@ -111,11 +111,14 @@ bool Mask::show_last_resort(RequestState& state) noexcept {
     int first = -1;
     core::Millis least = 0;
     for (int i = 0; i < count_; ++i) {
-        if (!hidden_[i].is_hidden || hidden_[i].was_shown || hidden_[i].refusal != shm::Refusal::open) continue;
+        const Hidden& hidden = hidden_[i];
+        const bool is_out = hidden.refusal == shm::Refusal::open || hidden.refusal == shm::Refusal::half_open;
+        if (!hidden.is_hidden || hidden.was_shown || !is_out) continue;
         if (!is_last_resort(state, *workers_[i])) continue;
         const shm::Slot& slot = *runtime.registry->find(*workers_[i])->slot.load(std::memory_order_acquire);
         const core::Word word = core::unpack(slot.word.load(std::memory_order_seq_cst));
-        const core::Millis left = core::open_remaining(word, runtime.process.clock.now());
+        const bool is_open = word.state == core::State::open;
+        const core::Millis left = is_open ? core::open_remaining(word, runtime.process.clock.now()) : 0;
         if (first >= 0 && left >= least) continue;
         first = i;
         least = left;
@@ -137,6 +140,14 @@ void Mask::count_refusals() const noexcept {
         Breaker* const breaker = why != shm::Refusal::none ? runtime.registry->find(*workers_[i]) : nullptr;
         if (breaker != nullptr) count_refusal(*breaker, *breaker->slot.load(std::memory_order_acquire), why);
     }
+}
+
+bool Mask::hides_every_member(const RequestState& state) const noexcept {
+    for (int i = 0; i < count_; ++i) {
+        if (workers_[i] == nullptr || (hidden_ != nullptr && hidden_[i].is_hidden)) continue;
+        if (!is_in_error(*workers_[i]->s) && !is_barred(state, *workers_[i]->s)) return false;
+    }
+    return true;
 }
 
 bool Mask::has_nobody_left(const RequestState& state) const noexcept {

@@ -152,7 +152,9 @@ int choose(RequestState& state, Mask& mask, proxy_worker** worker, proxy_balance
     int rv = choose_among(state, mask, false, worker, balancer, url);
     if (rv == kNobody) {
         const Destination before(state);
-        if (!has_member_of_its_own(state) && take_fallback_of_balancer(state, url)) {
+        // A session that nofailover binds goes to no other member while there are others.
+        const bool may_leave = !has_member_of_its_own(state) || mask.hides_every_member(state);
+        if (may_leave && take_fallback_of_balancer(state, url)) {
             rv = choose_with_fallback(state, mask, before, worker, balancer, url);
         } else {
             rv = choose_among(state, mask, true, worker, balancer, url);

@@ -80,6 +80,25 @@ TEST(EarlyRound, HasTheCapOfAnyRound) {
     EXPECT_TRUE(word.early);
 }
 
+TEST(EarlyRound, IsNoLimitToARequestThatFindsNoOtherMember) {
+    // Three of three are admitted, two of them have succeeded: one in flight.
+    for (const bool is_early : {true, false}) {
+        Word word = empty_round(3);
+        word.early = is_early;
+        word.slots = 0b001;
+        word.successes = 2;
+        expect_unchanged(word, step_of(word, asks(), default_policy()), Decision::refuse);
+        expect_unchanged(word, step_of(word, without_others(asks()), default_policy()), Decision::probe);
+        EXPECT_EQ(apply(word, without_others(asks_with_lease(1)), default_policy()).decision, Decision::probe);
+        EXPECT_EQ(apply(word, without_others(asks_with_lease(2)), default_policy()).decision, Decision::probe);
+        EXPECT_EQ(word.slots, 0b111);
+        EXPECT_EQ(step_of(word, without_others(asks()), default_policy()).decision, Decision::refuse)
+            << "`concurrent` is one";
+        EXPECT_EQ(apply(word, early_probe_ended(2, Verdict::success), default_policy()).reason,
+                  Reason::probes_succeeded);
+    }
+}
+
 TEST(EarlyRound, ThatFailsLeavesEndAndLevelAsTheyWere) {
     for (const Verdict verdict : {Verdict::failure, Verdict::fatal}) {
         const Step step = step_of(early_word(), early_probe_ended(1, verdict), default_policy(), kNow + 100);
@@ -149,9 +168,8 @@ TEST(EarlyRound, StaysOneWhenTheWindowGetsAnotherShape) {
     EXPECT_EQ(after.generation, 10U);
 }
 
-TEST(EarlyRound, IsForNoStateButOpen) {
-    for (const State state :
-         {State::closed, State::half_open, State::recovering, State::forced_open, State::forced_closed}) {
+TEST(EarlyRound, IsForNoStateButOpenAndHalfOpen) {
+    for (const State state : {State::closed, State::recovering, State::forced_open, State::forced_closed}) {
         for (const Event& event : {asks(), asks_with_lease(0)}) {
             const Step plain = step_of(sample(state), event, default_policy());
             const Step early = step_of(sample(state), without_others(event), default_policy());

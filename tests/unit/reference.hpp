@@ -150,7 +150,7 @@ class Reference {
                 is_early_ = now < open_until_;
                 return {Decision::probe, !is_early_};
             case State::half_open:
-                if (slots_.count() + successes_ >= round_) return {Decision::refuse};
+                if (!event.early && slots_.count() + successes_ >= round_) return {Decision::refuse};
                 if (slots_.count() >= policy.probes.concurrent) return {Decision::refuse};
                 if (!has_lease) return {Decision::probe};
                 if (slots_.test(event.slot)) return {Decision::refuse};
