@@ -142,14 +142,6 @@ void Mask::count_refusals() const noexcept {
     }
 }
 
-bool Mask::hides_every_member(const RequestState& state) const noexcept {
-    for (int i = 0; i < count_; ++i) {
-        if (workers_[i] == nullptr || (hidden_ != nullptr && hidden_[i].is_hidden)) continue;
-        if (!is_in_error(*workers_[i]->s) && !is_barred(state, *workers_[i]->s)) return false;
-    }
-    return true;
-}
-
 bool Mask::has_nobody_left(const RequestState& state) const noexcept {
     if (hidden_ == nullptr && !state.is_fallback) return false;  // or nobody: mod_proxy's own affair
     bool hides_any_usable = false;

@@ -43,8 +43,6 @@ class Mask {
     /// No member is left that mod_proxy could use, and one only because of us; or the balancer is a fallback, which may
     /// as well have none.
     [[nodiscard]] bool has_nobody_left(const RequestState& state) const noexcept;
-    /// The same for every request, whatever its session.
-    [[nodiscard]] bool hides_every_member(const RequestState& state) const noexcept;
     /// Makes `view`, a copy of the balancer, show the hidden members as stopped.
     [[nodiscard]] proxy_balancer* apply(proxy_balancer& view) const noexcept;
 

@@ -152,9 +152,7 @@ int choose(RequestState& state, Mask& mask, proxy_worker** worker, proxy_balance
     int rv = choose_among(state, mask, false, worker, balancer, url);
     if (rv == kNobody) {
         const Destination before(state);
-        // A session that nofailover binds goes to no other member while there are others.
-        const bool may_leave = !has_member_of_its_own(state) || mask.hides_every_member(state);
-        if (may_leave && take_fallback_of_balancer(state, url)) {
+        if (!has_member_of_its_own(state) && take_fallback_of_balancer(state, url)) {
             rv = choose_with_fallback(state, mask, before, worker, balancer, url);
         } else {
             rv = choose_among(state, mask, true, worker, balancer, url);
