@@ -8,6 +8,7 @@
 #include "holding.hpp"
 #include "judge.hpp"
 #include "probe_marks.hpp"
+#include "ramp.hpp"
 #include "recorded_path.hpp"
 #include "retry_after.hpp"
 #include "runtime.hpp"
@@ -65,6 +66,8 @@ int run_call(RequestState& state, proxy_worker& worker, char* url, const char* p
     state.is_nested = false;
     ap_remove_output_filter(call.response_filter);
     call.response_filter = nullptr;
+    // Of an answer without a body nothing may have come to the filter (mod_proxy_fcgi).
+    if (rv == OK && !call.is_answering) note_new_session(state);
     return rv;
 }
 

@@ -142,11 +142,14 @@ bool is_stopped_early(const Call& call) noexcept {
 }
 
 /// mod_proxy_fcgi takes an END_REQUEST before the end of the headers for a whole answer: 200, and nothing in it. (The
-/// error page that it sends itself with ProxyErrorOverride has its status.)
+/// error page that it sends itself with ProxyErrorOverride has its status.) Headers without a body look like that, too,
+/// where no empty record ends them, as with PHP: nothing is passed on, but something is set.
 bool has_said_nothing(const RequestState& state) noexcept {
-    const char* const scheme = state.call.worker->s->scheme;
-    if (scheme[0] == 'h') return state.call.is_answering;  // note_headers() found none
-    return std::strcmp(scheme, "fcgi") == 0 && !state.call.is_answering && state.r->status == HTTP_OK;
+    const Call& call = state.call;
+    const char* const scheme = call.worker->s->scheme;
+    if (scheme[0] == 'h') return call.is_answering;  // note_headers() found none
+    if (std::strcmp(scheme, "fcgi") != 0) return false;
+    return call.told == Outcome::protocol || (!call.is_answering && !has_set_fields(state));
 }
 
 Outcome other_outcome(const RequestState& state, int rv) noexcept {
@@ -222,6 +225,30 @@ int note_bytes(Call& call, apr_bucket_brigade* bb, core::Millis now) noexcept {
         call.is_new_connection = true;
     }
     return status;
+}
+
+int count_fields(const request_rec* r) noexcept {
+    return apr_table_elts(r->headers_out)->nelts + apr_table_elts(r->err_headers_out)->nelts;
+}
+
+bool has_set_fields(const RequestState& state) noexcept {
+    const Call& call = state.call;
+    const request_rec* const r = state.r;
+    if (r->status != HTTP_OK || r->status_line != call.line_before || count_fields(r) != call.fields_before)
+        return true;
+    // By a file's name, and a member that says the same leaves it as it is: that can't be told apart.
+    return r->content_type != call.type_before || call.type_before != nullptr;
+}
+
+bool is_without_head(const RequestState& state, const apr_bucket_brigade* bb) noexcept {
+    if (std::strcmp(state.call.worker->s->scheme, "fcgi") != 0) return false;
+    bool has_data = false;
+    bool has_end = false;
+    for (const apr_bucket* b = APR_BRIGADE_FIRST(bb); b != APR_BRIGADE_SENTINEL(bb); b = APR_BUCKET_NEXT(b)) {
+        has_end = has_end || APR_BUCKET_IS_EOS(b);
+        has_data = has_data || !APR_BUCKET_IS_METADATA(b);
+    }
+    return has_end && (has_data || !has_set_fields(state));
 }
 
 bool may_tunnel(const Call& call, const request_rec* r) noexcept {

@@ -41,6 +41,14 @@ int note_bytes(Call& call, apr_bucket_brigade* bb, core::Millis now) noexcept;
 /// The notes of mod_proxy that outcome_of() reads; cleared before each call.
 void clear_notes(request_rec* r) noexcept;
 
+/// Of the response, so far.
+[[nodiscard]] int count_fields(const request_rec* r) noexcept;
+/// Has the handler set anything that comes from the head of a response?
+[[nodiscard]] bool has_set_fields(const RequestState& state) noexcept;
+/// mod_proxy_fcgi passes the end of an answer whose headers have not ended, and what it has read of them as the body.
+/// Of a whole answer the end never comes together with the beginning.
+[[nodiscard]] bool is_without_head(const RequestState& state, const apr_bucket_brigade* bb) noexcept;
+
 }  // namespace cb::httpd
 
 #endif

@@ -47,6 +47,10 @@ struct Call {
     core::Millis first_byte_at = 0;
     core::Millis headers_at = 0;
     Sample sample;
+    // Content-Type, status line and number of fields of the response when the handler was called.
+    const char* type_before = nullptr;
+    const char* line_before = nullptr;
+    int fields_before = 0;
     apr_bucket_brigade* held = nullptr;      // of an answer that is held back
     apr_off_t held_size = 0;                 // bytes of it so far
     apr_socket_t* timed_socket = nullptr;    // of a probe with a timeout of its own

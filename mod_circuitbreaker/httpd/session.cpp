@@ -74,6 +74,8 @@ Session find_new_session(const request_rec* r, const proxy_balancer& balancer) n
     if (*balancer.s->sticky == '\0') return {};
     SetCookies cookies{r->pool, balancer.s->sticky, nullptr};
     apr_table_do(look_at_cookie, &cookies, r->headers_out, "Set-Cookie", nullptr);
+    // What answers as a CGI script does (FastCGI, SCGI) has its fields there.
+    apr_table_do(look_at_cookie, &cookies, r->err_headers_out, "Set-Cookie", nullptr);
     return cookies.value != nullptr ? with_route(cookies.value, *balancer.s) : Session{};
 }
 

@@ -15,26 +15,74 @@ const ap_directive_t* vhost_of(const ap_directive_t* directive) noexcept {
     return directive;
 }
 
-/// Does the text hold this name of a balancer or a worker, and not only the beginning of a longer one?
-bool holds_name(const char* text, const char* name) noexcept {
-    const std::size_t length = std::strlen(name);
-    for (; *text != '\0'; ++text) {
-        // (mod_proxy keeps schemes in lower case.)
-        if (apr_tolower(*text) != *name || ap_cstr_casecmpn(text, name, length) != 0) continue;
-        const char after = text[length];
-        if (after == '\0' || (apr_isalnum(after) == 0 && std::strchr("-._:", after) == nullptr)) return true;
+/// Do the flags of a RewriteRule ("[L,P]") say that it proxies?
+bool is_proxied(const char* flags) noexcept {
+    const char* flag = flags + std::strspn(flags, "[");
+    while (*flag != '\0') {
+        const std::size_t length = std::strcspn(flag, ",] ");
+        const bool is_p = (length == 1 && ap_cstr_casecmpn(flag, "P", 1) == 0) ||
+                          (length == 5 && ap_cstr_casecmpn(flag, "proxy", 5) == 0);
+        if (is_p) return true;
+        flag += length;
+        flag += std::strspn(flag, ",] ");
     }
     return false;
 }
 
-/// Is it named by any directive of another module, from this one on and in what follows it?
-bool is_named(const ap_directive_t* directive, const char* name) noexcept {
-    for (; directive != nullptr; directive = directive->next) {
-        const bool is_ours = ap_cstr_casecmpn(directive->directive, "CircuitBreaker", 14) == 0;
-        if (!is_ours && directive->args != nullptr && holds_name(directive->args, name)) return true;
-        if (is_named(directive->first_child, name)) return true;
+/// The URL that the directive sends requests to; nullptr if it sends none. (What only mentions a URL doesn't:
+/// BalancerMember, ProxyPassReverse, Redirect, Header.)
+const char* destination_of(apr_pool_t* p, const ap_directive_t& directive) noexcept {
+    constexpr const char* kHandler = "proxy:";
+    const char* rest = directive.args != nullptr ? directive.args : "";
+    const char* const name = directive.directive;
+    if (ap_cstr_casecmp(name, "ProxyPass") == 0 || ap_cstr_casecmp(name, "ProxyPassMatch") == 0) {
+        const char* word = ap_getword_conf(p, &rest);  // of a <Location>: the URL itself
+        if (std::strstr(word, "://") == nullptr) word = ap_getword_conf(p, &rest);
+        return word;
     }
-    return false;
+    if (ap_cstr_casecmp(name, "SetHandler") == 0 || ap_cstr_casecmp(name, "AddHandler") == 0) {
+        const char* const word = ap_getword_conf(p, &rest);
+        const std::size_t length = std::strlen(kHandler);
+        return ap_cstr_casecmpn(word, kHandler, length) == 0 ? word + length : nullptr;
+    }
+    if (ap_cstr_casecmp(name, "RewriteRule") == 0) {
+        (void)ap_getword_conf(p, &rest);
+        const char* const url = ap_getword_conf(p, &rest);
+        return is_proxied(ap_getword_conf(p, &rest)) ? url : nullptr;
+    }
+    return nullptr;
+}
+
+/// As much of the URL as is the same for all requests; nullptr if that is not all of its host.
+const char* without_variables(apr_pool_t* p, const char* url) noexcept {
+    const char* const scheme_end = std::strstr(url, "://");
+    const std::size_t fixed = std::strcspn(url, "$%");
+    if (scheme_end == nullptr || url + fixed < scheme_end) return nullptr;
+    const std::size_t host_end = static_cast<std::size_t>(scheme_end + 3 - url) + std::strcspn(scheme_end + 3, "/$%");
+    if (url[host_end] == '%') return nullptr;
+    const char* const text = apr_pstrmemdup(p, url, fixed);
+    return fixed == host_end ? apr_pstrcat(p, text, "/", nullptr) : text;
+}
+
+/// Where the directives of a virtual host send requests to.
+struct Destination {
+    const proxy_balancer* balancer;
+    const proxy_worker* worker;  // nullptr as well: a backend that no directive declares
+};
+
+void find_destinations(apr_pool_t* p, const server_rec* s, const ap_directive_t* directive,
+                       apr_array_header_t* found) noexcept {
+    proxy_server_conf* const conf = proxy_conf(s);
+    for (; directive != nullptr; directive = directive->next) {
+        find_destinations(p, s, directive->first_child, found);
+        const char* url = destination_of(p, *directive);
+        if (url != nullptr) url = without_variables(p, url);
+        if (url == nullptr) continue;
+        const bool is_balancer = ap_cstr_casecmpn(url, BALANCER_PREFIX, sizeof(BALANCER_PREFIX) - 1) == 0;
+        APR_ARRAY_PUSH(found, Destination) = is_balancer
+                                                 ? Destination{proxy.get_balancer(p, conf, url, 1), nullptr}
+                                                 : Destination{nullptr, proxy.get_worker_ex(p, nullptr, conf, url, 0)};
+    }
 }
 
 bool inherits(const server_rec* s, const proxy_balancer* balancer, const proxy_worker& worker) noexcept {
@@ -87,16 +135,26 @@ class VirtualHost {
         }
     }
 
-    /// Who defines a member of its own uses those of the main server if it names them. Who has none of its own may
-    /// come to them in any way, also by what it has inherited.
+    /// Who defines a member of its own, or says where requests go, uses those of the main server that it sends them
+    /// to. Who does neither may come to any of them, also by what it has inherited.
     void find_members() noexcept {
-        for_each_member(main_server_, [&](server_rec* of, proxy_balancer* balancer, proxy_worker& worker) noexcept {
-            if (!can_have_breaker(worker)) return;
-            has_own_ = has_own_ || of == server_;
-            if (of != main_server_ || !inherits(server_, balancer, worker)) return;
-            const char* const name = balancer != nullptr ? balancer->s->name : worker.s->name_ex;
-            has_named_ = has_named_ || is_named(section_->first_child, name);
+        for_each_member(main_server_, [&](server_rec* of, proxy_balancer*, proxy_worker& worker) noexcept {
+            has_own_ = has_own_ || (of == server_ && can_have_breaker(worker));
         });
+        destinations_ = apr_array_make(pool_, 4, sizeof(Destination));
+        find_destinations(pool_, server_, section_->first_child, destinations_);
+    }
+
+    [[nodiscard]] bool may_ask(const proxy_balancer* balancer, const proxy_worker& worker) const noexcept {
+        if (!has_own_ && destinations_->nelts == 0) return true;
+        for (int i = 0; i < destinations_->nelts; ++i) {
+            const auto& to = APR_ARRAY_IDX(destinations_, i, Destination);
+            const bool is_same = balancer != nullptr
+                                     ? to.balancer != nullptr && to.balancer->workers == balancer->workers
+                                     : to.worker != nullptr && to.worker->s == worker.s;
+            if (is_same) return true;
+        }
+        return false;
     }
 
     void find_directives() noexcept {
@@ -105,7 +163,7 @@ class VirtualHost {
         for_each_member(main_server_, [&](server_rec* of, proxy_balancer* balancer, proxy_worker& worker) noexcept {
             if (of != main_server_ || !can_have_breaker(worker) || !inherits(server_, balancer, worker)) return;
             const char* const name = balancer != nullptr ? balancer->s->name : worker.s->name_ex;
-            if ((has_own_ || has_named_) && !is_named(section_->first_child, name)) return;
+            if (!may_ask(balancer, worker)) return;
             const Settings in_force = policies.settings_of(main_server_, balancer, worker);
             const core::Mode mode = in_force.policy.mode;
             if (mode == core::Mode::off && settings_.policy.mode == core::Mode::off) return;  // all is as it says
@@ -145,7 +203,7 @@ class VirtualHost {
     const Settings& settings_;
     const ap_directive_t* section_ = nullptr;
     bool has_own_ = false;
-    bool has_named_ = false;
+    apr_array_header_t* destinations_ = nullptr;
     const char* directives_ = nullptr;
     const char* for_requests_ = nullptr;
     const char* names_ = nullptr;

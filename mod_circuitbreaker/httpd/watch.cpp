@@ -111,7 +111,8 @@ void note_headers(RequestState& state) noexcept {
         if (from_backend == nullptr) return;
         status = atoi(from_backend);
     }
-    if (call.told == core::Outcome::protocol) return;  // FCGI passes a page of its own in place of a bad header
+    // FCGI passes a page of its own in place of a bad header, and what is no header as a body.
+    if (call.told == core::Outcome::protocol) return;
     // A stream that was reset, without an error, before its headers came looks like an empty answer.
     const bool is_http2 = !call.is_http && call.worker->s->scheme[0] == 'h';
     if (is_http2 && apr_table_get(state.r->notes, "proxy-status") == nullptr) return;
@@ -192,6 +193,7 @@ extern "C" apr_status_t on_response(ap_filter_t* f, apr_bucket_brigade* bb) noex
         call.is_answering = true;
         leave_connection(call);
         show_environment(state);
+        if (is_without_head(state, bb)) call.told = core::Outcome::protocol;
         // mod_proxy_http has all headers when it begins with the body, which may break off before its first byte.
         if (!is_error_first || (call.is_http && state.r->sent_bodyct != 0)) note_headers(state);
         begin_holding(state);
@@ -258,6 +260,9 @@ ap_filter_t* add_response_filter(RequestState& state) noexcept {
 }
 
 void note_begin(RequestState& state) noexcept {
+    state.call.type_before = state.r->content_type;
+    state.call.line_before = state.r->status_line;
+    state.call.fields_before = count_fields(state.r);
     const bool is_here = state.body == nullptr || state.body->is_whole();
     if (state.call.is_probe() && !state.call.is_http && is_here) mark(state.call, shm::Phase::sent);
 }

@@ -1,4 +1,6 @@
 // Sticky sessions bound to a member that recovers under a ramp (CASES 19): each comes back once, and stays.
+#include "support/fcgi.hpp"
+#include "support/wire_backend.hpp"
 #include "traffic.hpp"
 
 namespace cb::test {
@@ -142,6 +144,38 @@ TEST_P(SessionRamp, KeepsASessionThatAProbeHasBegun) {
     for (int i = 0; i < 20; ++i)
         let_in += get(url("/app/x"), session("old" + std::to_string(i) + ".back")).backend() == "back" ? 1 : 0;
     EXPECT_LT(let_in, 10U);
+}
+
+class SessionRampOverFastCgi : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Answers, SessionRampOverFastCgi, testing::Values("", "page"),
+                         [](const auto& info) { return info.param.empty() ? "without_body" : "with_body"; });
+
+TEST_P(SessionRampOverFastCgi, KeepsASessionThatAProbeHasBegun) {
+    Dialect php = fcgi();
+    php.end = std::string{1, 3, 0, 1, 0, 8, 0, 0} + std::string(8, '\0');  // no empty record before the end
+    WireBackend back("back", php);
+    Backend good("good");
+    HttpdOptions options =
+        site(Mpm::event, ramp("24h from=0"),
+             balancer_of("    BalancerMember " + back.member() + " route=back loadfactor=100\n" +
+                         member_line(good, "route=good loadfactor=1") + "    ProxySet stickysession=SID\n"));
+    options.add_modules.emplace_back("proxy_fcgi");
+    Httpd httpd(options);
+    httpd.start();
+    back.answer(WireReply::status(502));
+    for (int i = 0; i < 3; ++i)
+        EXPECT_EQ(get(httpd.url("/app/trip"), session("0.back")).status, 502);
+    WireReply login = WireReply::status(200, GetParam());
+    login.more_fields = "Set-Cookie: SID=probe.back; Path=/\r\n";
+    back.answer(login);
+    ASSERT_TRUE(wait_for_end_of_open_time(httpd, back.member()));
+    EXPECT_EQ(get(httpd.url("/app/login"), session("0.back")).header("Set-Cookie"), "SID=probe.back; Path=/");
+    ASSERT_EQ(BreakerPage(httpd).member(back.member()).at("State"), "recovering");
+    EXPECT_EQ(get(httpd.url("/app/first")).status, 200);
+    const unsigned before = back.requests();
+    for (int i = 0; i < 10; ++i)
+        EXPECT_EQ(get(httpd.url("/app/x"), session("probe.back")).status, 200);
+    EXPECT_EQ(back.requests(), before + 10);
 }
 
 TEST_P(SessionRamp, KeepsAClientThatHttpdItselfHasBoundMeanwhile) {

@@ -114,6 +114,43 @@ TEST(VirtualHost, WithMembersOfItsOwnIsToldOfThoseOfTheMainServerThatItNames) {
                         "CircuitBreaker On", {"no effect on balancer://app of the main server"});
 }
 
+TEST(VirtualHost, ThatOnlyMentionsAMemberOfTheMainServerIsNotTold) {
+    ConfigCheck check(
+        "ProxyPass /main http://127.0.0.1:9005/\n<Proxy balancer://app>\n    BalancerMember "
+        "http://127.0.0.1:9001\n</Proxy>\n",
+        {.add_modules = {"rewrite"}});
+    const std::string own = "ProxyPass / http://127.0.0.1:9006/\nCircuitBreaker On\n";
+    // The same backend, as a member of a balancer of its own.
+    check.expect_accepted(
+        vhost("<Proxy balancer://own>\n    BalancerMember http://127.0.0.1:9005/\n    BalancerMember "
+              "http://127.0.0.1:9001\n</Proxy>\nProxyPass / balancer://own/\nCircuitBreaker On\n"));
+    check.expect_accepted(
+        vhost("ProxyPassReverse / http://127.0.0.1:9005/\nProxyPassReverse / balancer://app/\n" + own));
+    check.expect_accepted(vhost("Redirect /b http://127.0.0.1:9005/x\n" + own));
+    check.expect_accepted(
+        vhost("RewriteEngine On\nRewriteCond %{HTTP_REFERER} ^http://127.0.0.1:9005/\nRewriteRule ^/c "
+              "http://127.0.0.1:9005/ [R=301,L]\n" +
+              own));
+    // Of two workers the one with the longer name is asked.
+    check.expect_accepted(vhost("ProxyPass / http://127.0.0.1:9005/longer\nCircuitBreaker On\n"));
+    // Its requests go elsewhere, though no directive declares that.
+    check.expect_accepted(
+        vhost("<Location /x>\n    SetHandler \"proxy:fcgi://127.0.0.1:9000/\"\n</Location>\nCircuitBreaker Off\n"));
+}
+
+TEST(VirtualHost, IsToldInWhateverWayItSendsRequestsToAMemberOfTheMainServer) {
+    ConfigCheck check("ProxyPass /main http://127.0.0.1:9005/\n", {.add_modules = {"rewrite", "mime"}});
+    for (const std::string use : {"RewriteRule ^/(.*) http://127.0.0.1:9005/$1 [QSA,P,L]\n",
+                                  "RewriteRule ^(.*) \"HTTP://127.0.0.1:9005$1\" [proxy]\n",
+                                  "<Location /x>\n    ProxyPass http://127.0.0.1:9005/ retry=0\n</Location>\n",
+                                  "<FilesMatch php>\n    SetHandler \"proxy:http://127.0.0.1:9005/\"\n</FilesMatch>\n",
+                                  "AddHandler \"proxy:unix:/run/a.sock|http://127.0.0.1:9005/\" .php\n"}) {
+        check.expect_warned(
+            vhost("ProxyPass /own http://127.0.0.1:9006/\nRewriteEngine On\n" + use + "CircuitBreaker On\n"),
+            "CircuitBreaker On", {"no effect on http://127.0.0.1:9005/ of the main server"});
+    }
+}
+
 TEST(VirtualHost, SectionForAMemberOfTheMainServerIsToldWhereItWouldApply) {
     ConfigCheck check(balancer);
     for (const std::string name :
