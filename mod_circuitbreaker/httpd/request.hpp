@@ -173,6 +173,11 @@ ap_filter_t* add_first_filter(request_rec* r, ap_filter_rec_t* filter, void* con
 [[nodiscard]] core::Millis member_timeout(const request_rec* r, const proxy_worker& worker) noexcept;
 /// CircuitBreakerBodyLimit, likewise.
 [[nodiscard]] std::uint32_t body_limit(const RequestState& state) noexcept;
+/// A field of the member's answer. (ap_scan_script_header_err: FastCGI's and SCGI's are in err_headers_out.)
+[[nodiscard]] inline const char* answer_field(const request_rec* r, const char* name) noexcept {
+    const char* const value = apr_table_get(r->headers_out, name);
+    return value != nullptr ? value : apr_table_get(r->err_headers_out, name);
+}
 [[nodiscard]] bool wants_retry_after(const request_rec* r, const Breaker& breaker) noexcept;
 
 }  // namespace cb::httpd

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 
+#include "request.hpp"
+
 namespace cb::httpd {
 
 core::Millis retry_after_of(const request_rec* r) noexcept {
-    const char* const value = apr_table_get(r->headers_out, "Retry-After");
+    const char* const value = answer_field(r, "Retry-After");
     if (value == nullptr) return 0;
     constexpr core::Millis kMaxSeconds = core::kDay / core::kMillisPerSecond;
     core::Millis seconds = 0;

@@ -80,7 +80,7 @@ bool is_textual(const char* type) noexcept {
 
 bool is_compressed(const request_rec* r) noexcept {
     const char* const encoding =
-        r->content_encoding != nullptr ? r->content_encoding : apr_table_get(r->headers_out, "Content-Encoding");
+        r->content_encoding != nullptr ? r->content_encoding : answer_field(r, "Content-Encoding");
     return encoding != nullptr && *encoding != '\0' && ap_cstr_casecmp(encoding, "identity") != 0;
 }
 

@@ -112,14 +112,15 @@ class VirtualHost {
         find_members();
         find_directives();
         if (directives_ == nullptr) return;
-        ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_WARNING, 0, server_,
-                     "mod_circuitbreaker: the virtual host on line %d of %s: %s: no effect on %s of the main server, "
-                     "whose breakers have the main server's settings in all virtual hosts. To have an effect, this "
-                     "must stand in <Proxy \"%s\"> outside all virtual hosts%s",
-                     section_->line_num, section_->filename, directives_, names_, first_name_,
-                     for_requests_ == nullptr
-                         ? ""
-                         : apr_psprintf(pool_, "; %s has one in a <Location> of the virtual host", for_requests_));
+        ap_log_error(
+            APLOG_MARK, APLOG_STARTUP | APLOG_WARNING, 0, server_,
+            "mod_circuitbreaker: the virtual host on line %d of %s: %s: no effect on %s of the main server, "
+            "whose breakers have the main server's settings in all virtual hosts. To have an effect, this "
+            "must stand in <Proxy \"%s\"> outside all virtual hosts%s",
+            section_->line_num, section_->filename, directives_, names_, first_name_,
+            for_requests_ == nullptr
+                ? ""
+                : apr_psprintf(pool_, "; a <Location> of the virtual host is a place for %s, too", for_requests_));
     }
 
   private:

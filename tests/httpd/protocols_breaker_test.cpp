@@ -57,6 +57,54 @@ TEST_P(ProtocolBreaker, TripsRefusesProbesAndRecovers) {
     EXPECT_EQ(number(httpd, *app, "In-flight") + number(httpd, *app, "Leases"), 0U);
 }
 
+/// mod_proxy puts the fields of a script's answer where it puts those of no other.
+class ScriptAnswer : public testing::TestWithParam<Protocol> {
+  protected:
+    static std::vector<Protocol> of_scripts() {
+        std::vector<Protocol> some;
+        std::copy_if(protocols().begin(), protocols().end(), std::back_inserter(some), [](const Protocol& protocol) {
+            return protocol.name.starts_with("fcgi") || protocol.name.starts_with("scgi") ||
+                   protocol.name.starts_with("uwsgi");
+        });
+        return some;
+    }
+    void answer(int status, const std::string& body, const std::string& fields) {
+        WireReply reply = WireReply::status(status, body);
+        reply.more_fields = fields;
+        app_.answer(reply);
+    }
+    WireBackend app_{"app", GetParam().dialect(), GetParam().on_unix_socket};
+
+  public:
+    static inline const auto scripts = of_scripts();
+};
+INSTANTIATE_TEST_SUITE_P(Protocols, ScriptAnswer, testing::ValuesIn(ScriptAnswer::scripts), protocol_name);
+
+TEST_P(ScriptAnswer, IsReadForTheTimeThatItAsksFor) {
+    Httpd httpd(wire_site(std::string(quick_policy) + "CircuitBreakerOpenTime 100s max=3000s jitter=0 retry-after=On\n",
+                          worker_at("/app", app_, GetParam())));
+    httpd.start();
+    answer(503, "", "Retry-After: 1000\r\n");
+    EXPECT_EQ(statuses(3, httpd.url("/app/x")), "503 503 503");
+    EXPECT_GT(BreakerPage(httpd).member(app_.member()).number("Next-probe-ms"), 900'000U) << httpd.describe();
+}
+
+TEST_P(ScriptAnswer, ThatIsCompressedIsLookedAtByNoRule) {
+    Httpd httpd(wire_site(std::string(counting_policy) + "CircuitBreakerVerdict failure 200 json=/error:7\n",
+                          worker_at("/app", app_, GetParam())));
+    httpd.start();
+    const auto failures = [&] { return BreakerPage(httpd).member(app_.member()).number("Verdict-failure"); };
+    const std::string body = R"({"error": 7})";
+    // Over SCGI no body can be looked at.
+    const std::uint64_t of_plain = GetParam().name.starts_with("scgi") ? 0 : 1;
+    answer(200, body, "Content-Type: application/json\r\n");
+    EXPECT_EQ(get(httpd.url("/app/x")).status, 200);
+    EXPECT_EQ(failures(), of_plain);
+    answer(200, body, "Content-Type: application/json\r\nContent-Encoding: gzip\r\n");
+    EXPECT_EQ(get(httpd.url("/app/x")).status, 200);
+    EXPECT_EQ(failures(), of_plain) << "so it says";
+}
+
 TEST_P(ProtocolBreaker, AProbeThatIsNeverAnsweredIsLostAtTheEndOfItsLease) {
     const auto app = new_backend("app");
     Httpd httpd(wire_site(std::string(quick_policy) + "CircuitBreakerProbeTimeout 100ms\nCircuitBreakerSettle 0s\n",

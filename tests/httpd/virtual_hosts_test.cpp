@@ -51,7 +51,8 @@ TEST(VirtualHost, IsToldOfEachDirectiveWithFileAndLine) {
             std::string::npos)
             << output;
     }
-    EXPECT_NE(output.find("CircuitBreakerVerdict has one in a <Location> of the virtual host"), std::string::npos)
+    EXPECT_NE(output.find("a <Location> of the virtual host is a place for CircuitBreakerVerdict, too"),
+              std::string::npos)
         << output;
     const std::string other =
         check.check("CircuitBreaker On\n" + vhost("ProxyPass / balancer://app/\nCircuitBreakerWindow 20s\n")).output;
