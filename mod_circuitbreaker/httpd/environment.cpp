@@ -76,6 +76,7 @@ void show_environment_at_answer(RequestState& state) noexcept {
 }
 
 void show_environment(RequestState& state) noexcept {
+    if (state.told.is_shown) return;
     state.told.is_shown = true;
     put(state.r->subprocess_env, state.told, state.inherited, !state.told.is_observed);
 }
@@ -97,7 +98,8 @@ void tell_verdict(RequestState& state, const char* verdict) noexcept {
 
 void tell_refusal(RequestState& state, const char* reason) noexcept {
     state.told.rejected = reason;
-    show_environment(state);  // no member is asked
+    state.told.is_shown = false;  // not with this
+    show_environment(state);      // no member is asked
 }
 
 apr_table_t* take_inherited(request_rec* r) noexcept {

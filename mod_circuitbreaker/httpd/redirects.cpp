@@ -100,8 +100,10 @@ void cb_on_insert_error_filter(request_rec* r) noexcept {
 }
 
 int cb_on_log_transaction(request_rec* r) noexcept {
+    const bool is_alone = r->prev == nullptr && r->next == nullptr;
     for (request_rec* each = r; each != nullptr; each = each->next) {
         const RequestState* const state = request_state(each, false);
+        if (is_alone && (state == nullptr || (state->told.is_shown && !state->told.is_observed))) return OK;
         const Told told = told_of_chain(each, state != nullptr ? state->told : Told{});
         log_environment(each, told, state != nullptr ? state->inherited : nullptr);
     }
