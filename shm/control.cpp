@@ -72,10 +72,10 @@ void note_early(Slot& slot, const Seen& seen, const core::Step& step, const Proc
 }  // namespace
 
 core::Step apply(Slot& slot, core::Event event, const core::Policy& policy, const Process& process) noexcept {
-    // seq_cst throughout: the window, the leases and the intents are weighed against this word by other processes, and
-    // the protocols (tests/model) were checked on one total order.
     const bool is_last_resort = event.early;
     ask_earlier_probes(slot, event, policy);
+    // seq_cst throughout: the window, the leases and the intents are weighed against this word by other processes, and
+    // the protocols (tests/model) were checked on one total order.
     for (;;) {
         const Seen looked = look(slot);
         std::uint64_t seen = looked.word;

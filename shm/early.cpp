@@ -44,12 +44,9 @@ core::Millis time_to_minimum(Slot& slot, std::uint64_t word, const core::Policy&
     return open_for < minimum ? minimum - open_for : 0;
 }
 
-bool has_been_open(Slot& slot, std::uint64_t word, const core::Policy& policy, core::Millis now) noexcept {
-    return core::state_of(word) == core::State::open && time_to_minimum(slot, word, policy, now) == 0;
-}
-
 bool is_early_allowed(Slot& slot, std::uint64_t word, const core::Policy& policy, core::Millis now) noexcept {
-    return core::state_of(word) == core::State::half_open || has_been_open(slot, word, policy, now);
+    if (core::state_of(word) == core::State::half_open) return true;
+    return core::state_of(word) == core::State::open && time_to_minimum(slot, word, policy, now) == 0;
 }
 
 void note_opened(Slot& slot, std::uint64_t word, core::Millis now) noexcept {

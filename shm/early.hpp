@@ -1,13 +1,14 @@
 // Probes before the open time is over, where a request finds no other member (DESIGN 13).
 //
 // Purpose: what the control word has no room for. Slot.opened says since when a breaker has been open, so that `min`
-// can be kept; Slot.interrupted keeps the end of the open time while an early round goes on, so that it can go on as
-// before. How: who makes an open breaker half-open early writes the end to Slot.interrupted first, with the generation
-// that is to come. He has read Slot.interrupted before the control word and writes by CAS: so one who was held up can't
-// overwrite what a later round has written.
+// can be kept. Slot.interrupted keeps the end of the open time during an early round, for the case that it fails.
+// How: a process that begins an early round writes Slot.interrupted before it changes the control word. The value
+// carries the generation that the round will have. The process has read Slot.interrupted before the control word, and
+// writes it by CAS: if it was held up in between, it can't overwrite the value of a later round.
 // Thread safety: any number of threads and processes, lock-free (checked by tests/model/early.pml).
-// Invariants: as long as an early round goes on, Slot.interrupted holds the end that the control word had. Slot.opened
-// is never earlier than the breaker opened; who finds it of another generation writes the present time.
+// Invariants: during an early round Slot.interrupted holds the end that the control word had. Slot.opened is never
+// earlier than the moment at which the breaker opened; a process that finds it of another generation writes the present
+// time.
 #ifndef CIRCUITBREAKER_SHM_EARLY_HPP
 #define CIRCUITBREAKER_SHM_EARLY_HPP
 
@@ -27,10 +28,8 @@ struct Seen {
 [[nodiscard]] core::Millis time_to_minimum(Slot& slot, std::uint64_t word, const core::Policy& policy,
                                            core::Millis now) noexcept;
 
-/// Has it been open for so long? False for any other state.
-[[nodiscard]] bool has_been_open(Slot& slot, std::uint64_t word, const core::Policy& policy, core::Millis now) noexcept;
-
-/// May a request that finds no other member be a probe, as far as time goes?
+/// May a request that finds no other member be a probe, as far as state and time go? Half-open: yes. Open: once it has
+/// been open for policy.open_time.min.
 [[nodiscard]] bool is_early_allowed(Slot& slot, std::uint64_t word, const core::Policy& policy,
                                     core::Millis now) noexcept;
 
@@ -41,8 +40,8 @@ void note_opened(Slot& slot, std::uint64_t word, core::Millis now) noexcept;
 /// `seen` is out of date.
 [[nodiscard]] bool keep_end(Slot& slot, const Seen& seen, std::uint64_t next) noexcept;
 
-/// The end of the open time that the early round `word` began in, ms since segment start, modulo 2^36. Right if the
-/// control word is still `word` afterwards.
+/// The end of the open time that the present early round began in, ms since segment start, modulo 2^36. To be trusted
+/// if the control word is still the same afterwards.
 [[nodiscard]] core::Millis kept_end(const Slot& slot) noexcept;
 
 /// Has the last round of this open breaker begun early? (It failed.)

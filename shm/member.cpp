@@ -160,8 +160,7 @@ Decision peek(Slot& slot, const Policy& policy, const Process& process, RampTick
 bool may_probe_early(Slot& slot, const Policy& policy, const Process& process) noexcept {
     const std::uint64_t word = slot.word.load(std::memory_order_seq_cst);
     const Millis now = process.clock.now();
-    if (core::state_of(word) == State::half_open) return core::probe_room(core::unpack(word), policy, now, true) > 0;
-    return has_been_open(slot, word, policy, now);
+    return is_early_allowed(slot, word, policy, now) && core::probe_room(core::unpack(word), policy, now, true) > 0;
 }
 
 Millis time_to_probe(Slot& slot, const Policy& policy, const Process& process, bool early) noexcept {

@@ -71,11 +71,8 @@ Step admit(std::uint64_t bits, const Word& word, const Event& event, const Polic
             return unchanged(bits, event.draw >> 16 < share ? Decision::pass : Decision::refuse);
         }
         case State::open:
-        case State::half_open: {
-            const bool is_early = event.early && word.state == State::open;
-            return unchanged(
-                bits, is_early || probe_room(word, policy, now, event.early) > 0 ? Decision::probe : Decision::refuse);
-        }
+        case State::half_open:
+            return unchanged(bits, probe_room(word, policy, now, event.early) > 0 ? Decision::probe : Decision::refuse);
         case State::forced_open:
             break;
     }
@@ -200,7 +197,9 @@ Step operate(std::uint64_t bits, const Word& word, EventKind kind) noexcept {
 }  // namespace
 
 std::uint32_t probe_room(const Word& word, const Policy& policy, Millis now, bool is_last_resort) noexcept {
-    if (word.state == State::open && open_remaining(word, now) == 0) return std::max(policy.probes.concurrent, 1U);
+    if (word.state == State::open) {
+        return is_last_resort || open_remaining(word, now) == 0 ? std::max(policy.probes.concurrent, 1U) : 0;
+    }
     if (word.state != State::half_open) return 0;
     const auto in_flight = static_cast<std::uint32_t>(std::popcount(word.slots));
     const std::uint32_t admitted = in_flight + word.successes;

@@ -100,7 +100,8 @@ struct Step {
 [[nodiscard]] Step next(std::uint64_t word, const Event& event, const Policy& policy, Millis now) noexcept;
 
 /// Probes that the word lets in still, given `concurrent` leases (0 unless open time is over or half-open).
-/// For a request that finds no other member (`is_last_resort`) the size of the round is no limit.
+/// For a request that finds no other member (`is_last_resort`) neither the open time nor the size of the round is a
+/// limit.
 [[nodiscard]] std::uint32_t probe_room(const Word& word, const Policy& policy, Millis now,
                                        bool is_last_resort = false) noexcept;
 

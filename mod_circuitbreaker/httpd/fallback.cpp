@@ -55,7 +55,7 @@ bool take(RequestState& state, const proxy_worker_shared* worker, const char* fa
 
 }  // namespace
 
-Destination::Destination(const RequestState& state) noexcept
+BeforeFallback::BeforeFallback(const RequestState& state) noexcept
     : balancer(state.balancer),
       balancer_url(state.balancer_url),
       tried(state.tried),
@@ -74,7 +74,7 @@ bool take_fallback_of_balancer(RequestState& state, char** url) noexcept {
     return take(state, nullptr, name_for(state.r, of_policy), rest_of(*url, state.balancer->s->name), url);
 }
 
-void leave_fallback(RequestState& state, const Destination& before, char** url) noexcept {
+void leave_fallback(RequestState& state, const BeforeFallback& before, char** url) noexcept {
     state.balancer = before.balancer;
     state.balancer_url = before.balancer_url;
     state.tried = before.tried;

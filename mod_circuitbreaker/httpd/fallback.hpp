@@ -13,7 +13,7 @@ namespace cb::httpd {
 [[nodiscard]] bool take_fallback_of_balancer(RequestState& state, char** url) noexcept;
 
 /// What a fallback takes the place of.
-struct Destination {
+struct BeforeFallback {
     proxy_balancer* balancer;
     const char* balancer_url;
     proxy_worker** tried;
@@ -21,10 +21,10 @@ struct Destination {
     ap_conf_vector_t* per_dir_config;  // with the lines of ProxyPassReverse as written
     proxy_req_conf interpolated{};
 
-    explicit Destination(const RequestState& state) noexcept;
+    explicit BeforeFallback(const RequestState& state) noexcept;
 };
 /// Turns the request back to where it was meant to go.
-void leave_fallback(RequestState& state, const Destination& before, char** url) noexcept;
+void leave_fallback(RequestState& state, const BeforeFallback& before, char** url) noexcept;
 
 /// The same for a worker without a balancer.
 [[nodiscard]] bool take_fallback_of_worker(RequestState& state, const Breaker& breaker, char** url) noexcept;

@@ -131,7 +131,7 @@ int choose_among(RequestState& state, Mask& mask, bool last_resort, proxy_worker
 }
 
 /// Among the members of the fallback, and if it refuses too, among those of both that may be a last resort.
-int choose_with_fallback(RequestState& state, Mask& own, const Destination& before, proxy_worker** worker,
+int choose_with_fallback(RequestState& state, Mask& own, const BeforeFallback& before, proxy_worker** worker,
                          proxy_balancer** balancer, char** url) noexcept {
     sync_members(*state.balancer, state.r->server, state.conf);
     Mask mask(state);
@@ -151,7 +151,7 @@ int choose_with_fallback(RequestState& state, Mask& own, const Destination& befo
 int choose(RequestState& state, Mask& mask, proxy_worker** worker, proxy_balancer** balancer, char** url) noexcept {
     int rv = choose_among(state, mask, false, worker, balancer, url);
     if (rv == kNobody) {
-        const Destination before(state);
+        const BeforeFallback before(state);
         if (!has_member_of_its_own(state) && take_fallback_of_balancer(state, url)) {
             rv = choose_with_fallback(state, mask, before, worker, balancer, url);
         } else {

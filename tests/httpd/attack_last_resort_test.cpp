@@ -2,61 +2,27 @@
 #include <map>
 
 #include "events.hpp"
+#include "last_resort.hpp"
 #include "metrics_page.hpp"
 #include "pages.hpp"
 #include "restarts.hpp"
-#include "traffic.hpp"
 
 namespace cb::test {
 namespace {
 
-/// Opens at the third failure, for ten minutes; is probed early after 300 ms.
-const std::string policy = std::string(quick_policy) + "CircuitBreakerOpenTime 10min factor=1 jitter=0 min=300ms\n";
-constexpr std::uint64_t kMin = 300;
-
-class AttackLastResort : public TrafficTest {
+class AttackLastResort : public LastResortTest {
   protected:
-    [[nodiscard]] static bool is_open(const Httpd& httpd, const Backend& member) {
-        return BreakerPage(httpd).member(member).at("State") == "open";
-    }
-    static void trip(const Httpd& httpd, std::vector<Backend*> members, const std::string& path = "/app/trip") {
-        for (Backend* member : members)
-            member->answer(Reply::status(503));
-        const auto are_all_open = [&] {
-            for (const Backend* member : members) {
-                if (!is_open(httpd, *member)) return false;
-            }
-            return true;
-        };
-        for (int i = 0; i < 12 && !are_all_open(); ++i)
-            (void)get(httpd.url(path));
-        ASSERT_TRUE(are_all_open()) << httpd.describe();
-        for (Backend* member : members) {
-            ASSERT_TRUE(wait_for_minimum(httpd, *member));
-            member->answer_as_usual();
-            member->forget();
-        }
-    }
-    /// Since it opened, or since its last early probe.
-    [[nodiscard]] static bool wait_for_minimum(const Httpd& httpd, const Backend& member) {
-        const std::uint64_t from = BreakerPage(httpd).member(member).number("Next-probe-ms");
-        return wait_until([&] { return BreakerPage(httpd).member(member).number("Next-probe-ms") + kMin < from; },
-                          patience, "the minimum to be over");
-    }
     [[nodiscard]] std::string both(const std::string& more = "") const {
         return balancer_of(member_line(one_, "route=a") + member_line(two_, "route=b") + more);
     }
     [[nodiscard]] static std::string without_breaker(const Backend& member) {
         return "<Proxy \"" + member.member() + "\">\n    CircuitBreaker Off\n</Proxy>\n";
     }
-
-    Backend one_{"one"};
-    Backend two_{"two"};
 };
 INSTANTIATE_TEST_SUITE_P(Mpms, AttackLastResort, each_mpm, mpm_name);
 
 TEST_P(AttackLastResort, SecondsInEachStateNeverFall) {
-    Httpd httpd(site(policy + metrics_location, both()));
+    Httpd httpd(site(last_resort_policy + metrics_location, both()));
     httpd.start();
     trip(httpd, {&one_, &two_});
     one_.hold();
@@ -80,7 +46,7 @@ TEST_P(AttackLastResort, SecondsInEachStateNeverFall) {
 }
 
 TEST_P(AttackLastResort, ThatRecoversIsAChangeInTheMetrics) {
-    Httpd httpd(site(policy + metrics_location + "CircuitBreakerRampUp 10min\n", both()));
+    Httpd httpd(site(last_resort_policy + metrics_location + "CircuitBreakerRampUp 10min\n", both()));
     httpd.start();
     trip(httpd, {&one_, &two_});
     const std::string answerer = answerers(1, httpd.url("/app/x"));
@@ -91,7 +57,7 @@ TEST_P(AttackLastResort, ThatRecoversIsAChangeInTheMetrics) {
 }
 
 TEST_P(AttackLastResort, IsWhatRetryAfterWaitsFor) {
-    Httpd httpd(site(policy + "CircuitBreakerOpenTime 10min factor=1 jitter=0 min=7s\n", both()));
+    Httpd httpd(site(last_resort_policy + "CircuitBreakerOpenTime 10min factor=1 jitter=0 min=7s\n", both()));
     httpd.start();
     one_.answer(Reply::status(503));
     two_.answer(Reply::status(503));
@@ -105,8 +71,9 @@ TEST_P(AttackLastResort, IsAskedBesideAMemberWithoutABreakerThatIsInError) {
     for (const std::string mode : {"Off", "Observe"}) {
         Backend open("open");
         Backend bare("bare");
-        Httpd httpd(site(policy, "<Proxy \"" + bare.member() + "\">\n    CircuitBreaker " + mode + "\n</Proxy>\n" +
-                                     balancer_of(member_line(open) + member_line(bare, "loadfactor=1 retry=600"))));
+        Httpd httpd(
+            site(last_resort_policy, "<Proxy \"" + bare.member() + "\">\n    CircuitBreaker " + mode + "\n</Proxy>\n" +
+                                         balancer_of(member_line(open) + member_line(bare, "loadfactor=1 retry=600"))));
         httpd.start();
         open.answer(Reply::status(503));
         for (int i = 0; i < 20 && !is_open(httpd, open); ++i)
@@ -121,9 +88,9 @@ TEST_P(AttackLastResort, IsAskedBesideAMemberWithoutABreakerThatIsInError) {
 
 TEST_P(AttackLastResort, IsAskedBesideAMemberThatDrainsForItsSessions) {
     Backend out("out");
-    Httpd httpd(site(
-        policy, balancer_of(member_line(one_, "route=a") + member_line(two_, "route=b") +
-                            member_line(out, "route=c status=+N") + "    ProxySet stickysession=SID timeout=60\n")));
+    Httpd httpd(site(last_resort_policy, balancer_of(member_line(one_, "route=a") + member_line(two_, "route=b") +
+                                                     member_line(out, "route=c status=+N") +
+                                                     "    ProxySet stickysession=SID timeout=60\n")));
     httpd.start();
     trip(httpd, {&one_, &two_});
     const Response response = get(httpd.url("/app/x"));
@@ -133,8 +100,9 @@ TEST_P(AttackLastResort, IsAskedBesideAMemberThatDrainsForItsSessions) {
 
 TEST_P(AttackLastResort, ThatDrainsIsNoneForRequestsOfOtherSessions) {
     Backend out("out");
-    Httpd httpd(site(policy, balancer_of(member_line(one_, "route=a") + member_line(out, "route=c status=+N") +
-                                         "    ProxySet stickysession=SID timeout=60\n")));
+    Httpd httpd(
+        site(last_resort_policy, balancer_of(member_line(one_, "route=a") + member_line(out, "route=c status=+N") +
+                                             "    ProxySet stickysession=SID timeout=60\n")));
     httpd.start();
     out.answer(Reply::status(503));
     for (int i = 0; i < 5; ++i)
@@ -156,7 +124,7 @@ TEST_P(AttackLastResort, ComesAfterAFallbackThatHasNobodyToAsk) {
         Backend spare("spare");
         Backend one("one");
         Backend two("two");
-        Httpd httpd(site(policy + "CircuitBreakerFallback balancer://spare\n",
+        Httpd httpd(site(last_resort_policy + "CircuitBreakerFallback balancer://spare\n",
                          balancer_of(member_line(one) + member_line(two)) + "<Proxy balancer://spare>\n" +
                              member_line(spare, status) + "</Proxy>\n"));
         httpd.start();
@@ -172,7 +140,7 @@ TEST_P(AttackLastResort, OfABoundSessionIsItsOwnMemberWhateverTheOthersAreAndThe
         Backend one("one");
         Backend two("two");
         Backend spare("spare");
-        Httpd httpd(site(policy + "CircuitBreakerFallback balancer://spare\n",
+        Httpd httpd(site(last_resort_policy + "CircuitBreakerFallback balancer://spare\n",
                          balancer_of(member_line(one, "route=a") + member_line(two, "route=b") +
                                      "    ProxySet stickysession=SID nofailover=On\n") +
                              "<Proxy balancer://spare>\n" + member_line(spare) + "</Proxy>\n"));
@@ -218,9 +186,9 @@ TEST_P(AttackLastResort, RetryAfterIsThatOfTheMemberOrTheFallbacksWhicheverMayBe
 TEST_P(AttackLastResort, ComesAfterEveryMemberWithoutABreakerHasFailed) {
     Backend open("open");
     Backend bare[2] = {Backend("bare_one"), Backend("bare_two")};
-    Httpd httpd(site(policy, without_breaker(bare[0]) + without_breaker(bare[1]) +
-                                 balancer_of(member_line(open) + member_line(bare[0], "retry=600") +
-                                             member_line(bare[1], "retry=600"))));
+    Httpd httpd(site(last_resort_policy, without_breaker(bare[0]) + without_breaker(bare[1]) +
+                                             balancer_of(member_line(open) + member_line(bare[0], "retry=600") +
+                                                         member_line(bare[1], "retry=600"))));
     httpd.start();
     open.answer(Reply::status(503));
     for (int i = 0; i < 20 && !is_open(httpd, open); ++i)

@@ -88,7 +88,18 @@ class Deploy : public TrafficTest {
         std::ofstream(file) << script;
         return run_command({.argv = {"sh", file.string()}, .environment = {{"HOME", folder_.path().string()}}}, 60s);
     }
-    void expect_all_restarted_and_nothing_cut() const {
+    /// Under load, by the recipe with that heading: every member is restarted once and nothing is cut off.
+    void deploy_and_lose_nothing(const std::string& heading, const Httpd& httpd) const {
+        BackgroundLoad load(httpd.url("/app/x"), clients());
+        ASSERT_TRUE(load.wait_for_answers(50));
+        const CommandResult script = run_guide(heading, httpd);
+        EXPECT_EQ(script.exit_status, 0) << script.output;
+        for (const App* app : apps_) {
+            const unsigned before = app->backend.requests();
+            EXPECT_TRUE(app->backend.wait_for_requests(before + 10)) << "all of them serve again" << httpd.describe();
+        }
+        const LoadResult result = load.finish();
+        EXPECT_TRUE(result.all(200)) << result.describe() << script.output << httpd.describe();
         for (const App* app : apps_) {
             EXPECT_EQ(app->restarts, 1U) << app->backend.name();
             EXPECT_EQ(app->cut, 0U) << app->backend.name();
@@ -108,17 +119,7 @@ INSTANTIATE_TEST_SUITE_P(Httpd, Deploy, each_mpm, mpm_name);
 TEST_P(Deploy, WithMembersDrainedInBalancerManagerLosesNothing) {
     Httpd httpd(with_pages());
     httpd.start();
-    BackgroundLoad load(httpd.url("/app/x"), clients());
-    ASSERT_TRUE(load.wait_for_answers(50));
-    const CommandResult script = run_guide("Drain in balancer-manager", httpd);
-    EXPECT_EQ(script.exit_status, 0) << script.output;
-    for (const App* app : apps_) {
-        const unsigned before = app->backend.requests();
-        EXPECT_TRUE(app->backend.wait_for_requests(before + 10)) << "all of them serve again" << httpd.describe();
-    }
-    const LoadResult result = load.finish();
-    EXPECT_TRUE(result.all(200)) << result.describe() << script.output << httpd.describe();
-    expect_all_restarted_and_nothing_cut();
+    deploy_and_lose_nothing("Drain in balancer-manager", httpd);
     EXPECT_EQ(transition_lines(httpd).size(), 0U) << "no breaker has anything to do";
 }
 
@@ -148,17 +149,7 @@ TEST_P(Deploy, WithHealthChecksLosesNothingAndTheMembersAreProbedAtOnce) {
 TEST_P(Deploy, WithBreakersForcedOpenLosesNothing) {
     Httpd httpd(with_pages());
     httpd.start();
-    BackgroundLoad load(httpd.url("/app/x"), clients());
-    ASSERT_TRUE(load.wait_for_answers(50));
-    const CommandResult script = run_guide("Force the breaker open", httpd);
-    EXPECT_EQ(script.exit_status, 0) << script.output;
-    for (const App* app : apps_) {
-        const unsigned before = app->backend.requests();
-        EXPECT_TRUE(app->backend.wait_for_requests(before + 10)) << "all of them serve again" << httpd.describe();
-    }
-    const LoadResult result = load.finish();
-    EXPECT_TRUE(result.all(200)) << result.describe() << script.output << httpd.describe();
-    expect_all_restarted_and_nothing_cut();
+    deploy_and_lose_nothing("Force the breaker open", httpd);
     EXPECT_EQ(transitions(httpd, "closed", "forced-open"), 3U);
     EXPECT_EQ(transitions(httpd, "forced-open", "closed"), 3U) << "without a ramp" << httpd.describe();
     EXPECT_EQ(transition_lines(httpd).size(), 6U);

@@ -1,33 +1,12 @@
 // Where no other member is left, the open one that is due first is probed before its open time is over (DESIGN 13).
+#include "last_resort.hpp"
 #include "events.hpp"
-#include "traffic.hpp"
 
 namespace cb::test {
 namespace {
 
-/// Opens at the third failure, for ten minutes; is probed early after 300 ms.
-const std::string policy = std::string(quick_policy) + "CircuitBreakerOpenTime 10min factor=1 jitter=0 min=300ms\n";
-constexpr std::uint64_t kMin = 300;
-
-class LastResort : public TrafficTest {
+class LastResort : public LastResortTest {
   protected:
-    /// Both answer 503 until both are open.
-    void trip_both(const Httpd& httpd) {
-        one_.answer(Reply::status(503));
-        two_.answer(Reply::status(503));
-        for (int i = 0; i < 8 && !(is_open(httpd, one_) && is_open(httpd, two_)); ++i)
-            (void)get(httpd.url("/app/trip"));
-        ASSERT_TRUE(is_open(httpd, one_) && is_open(httpd, two_)) << httpd.describe();
-    }
-    [[nodiscard]] static bool is_open(const Httpd& httpd, const Backend& member) {
-        return BreakerPage(httpd).member(member).at("State") == "open";
-    }
-    /// Since it opened, or since its last early probe.
-    [[nodiscard]] static bool wait_for_minimum(const Httpd& httpd, const Backend& member) {
-        const std::uint64_t from = BreakerPage(httpd).member(member).number("Next-probe-ms");
-        return wait_until([&] { return BreakerPage(httpd).member(member).number("Next-probe-ms") + kMin < from; },
-                          patience, "the minimum to be over");
-    }
     [[nodiscard]] std::string both(const std::string& more = "") const {
         return balancer_of(member_line(one_) + member_line(two_) + more);
     }
@@ -36,21 +15,14 @@ class LastResort : public TrafficTest {
         return "<Proxy \"" + one_.member() +
                "\">\n    CircuitBreakerOpenTime 1min factor=1 jitter=0 min=300ms\n</Proxy>\n";
     }
-
-    Backend one_{"one"};
-    Backend two_{"two"};
 };
 INSTANTIATE_TEST_SUITE_P(Mpms, LastResort, each_mpm, mpm_name);
 
 TEST_P(LastResort, IsTheMemberThatIsDueFirstAndComesBackAsAfterAnyProbe) {
-    HttpdOptions options = site(policy + "CircuitBreakerEventLog events.json\n", one_first() + both());
+    HttpdOptions options = site(last_resort_policy + "CircuitBreakerEventLog events.json\n", one_first() + both());
     Httpd httpd(options);
     httpd.start();
-    trip_both(httpd);
-    ASSERT_TRUE(wait_for_minimum(httpd, two_));
-    one_.answer_as_usual();
-    two_.answer_as_usual();
-    two_.forget();
+    trip(httpd, {&one_, &two_});
     EXPECT_EQ(answerers(1, httpd.url("/app/x")), "one");
     EXPECT_EQ(two_.requests(), 0U);
     EXPECT_EQ(BreakerPage(httpd).member(one_).at("State"), "closed");
@@ -64,10 +36,10 @@ TEST_P(LastResort, IsTheMemberThatIsDueFirstAndComesBackAsAfterAnyProbe) {
 }
 
 TEST_P(LastResort, ThatFailsStaysOpenAsItWasAndTheNextOneIsAsked) {
-    Httpd httpd(
-        site(policy + "CircuitBreakerEventLog events.json\nLogLevel circuitbreaker:info\n", one_first() + both()));
+    Httpd httpd(site(last_resort_policy + "CircuitBreakerEventLog events.json\nLogLevel circuitbreaker:info\n",
+                     one_first() + both()));
     httpd.start();
-    trip_both(httpd);
+    open(httpd, {&one_, &two_});
     ASSERT_TRUE(wait_for_minimum(httpd, two_));
     two_.answer_as_usual();
     one_.forget();
@@ -86,9 +58,9 @@ TEST_P(LastResort, ThatFailsStaysOpenAsItWasAndTheNextOneIsAsked) {
 }
 
 TEST_P(LastResort, IsAskedNoMoreOftenThanTheMinimumSaysAndLoggedOnce) {
-    Httpd httpd(site(policy, both()));
+    Httpd httpd(site(last_resort_policy, both()));
     httpd.start();
-    trip_both(httpd);
+    open(httpd, {&one_, &two_});
     one_.forget();
     two_.forget();
     for (unsigned round = 1; round <= 3; ++round) {
@@ -100,7 +72,7 @@ TEST_P(LastResort, IsAskedNoMoreOftenThanTheMinimumSaysAndLoggedOnce) {
             patience, "probes that fail"));
     }
     const std::uint64_t open_for = BreakerPage(httpd).member(one_).number("Since-ms");
-    EXPECT_LE(one_.requests(), open_for / kMin);
+    EXPECT_LE(one_.requests(), open_for / 300);
     EXPECT_EQ(httpd.error_lines_with("probed early").size(), 2U) << httpd.describe();
     EXPECT_EQ(transition_lines(httpd).size(), 2U) << httpd.describe();
     EXPECT_TRUE(httpd.error_lines_with("flapping").empty());
@@ -116,7 +88,7 @@ TEST_P(LastResort, IsNoneWithoutForcerecoveryNorForABalancerOfOneOrAPlainWorker)
                                "    ProxySet forcerecovery=Off\n</Proxy>\nProxyPass /strict balancer://strict\n" +
                                "<Proxy balancer://alone>\n" + member_line(alone) +
                                "</Proxy>\nProxyPass /alone balancer://alone\nProxyPass /plain " + plain.member() + "\n";
-    Httpd httpd(site(policy, others + both()));
+    Httpd httpd(site(last_resort_policy, others + both()));
     httpd.start();
     for (Backend* member : {&strict_one, &strict_two, &alone, &plain})
         member->answer(Reply::status(503));
@@ -128,7 +100,7 @@ TEST_P(LastResort, IsNoneWithoutForcerecoveryNorForABalancerOfOneOrAPlainWorker)
         member->answer_as_usual();
         member->forget();
     }
-    trip_both(httpd);
+    open(httpd, {&one_, &two_});
     one_.answer_as_usual();
     ASSERT_TRUE(wait_until([&] { return get(httpd.url("/app/x")).status == 200; }, patience, "an early probe"));
     for (const char* path : {"/strict/x", "/alone/x", "/plain/x"}) {
@@ -142,15 +114,10 @@ TEST_P(LastResort, IsNoneWithoutForcerecoveryNorForABalancerOfOneOrAPlainWorker)
 
 TEST_P(LastResort, ComesAfterTheFallbackAndBeforeARefusal) {
     Backend spare("spare");
-    Httpd httpd(site(policy + "CircuitBreakerFallback balancer://spare\n",
+    Httpd httpd(site(last_resort_policy + "CircuitBreakerFallback balancer://spare\n",
                      both() + "<Proxy balancer://spare>\n" + member_line(spare) + "</Proxy>\n"));
     httpd.start();
-    trip_both(httpd);
-    ASSERT_TRUE(wait_for_minimum(httpd, one_) && wait_for_minimum(httpd, two_));
-    one_.answer_as_usual();
-    two_.answer_as_usual();
-    one_.forget();
-    two_.forget();
+    trip(httpd, {&one_, &two_});
     EXPECT_EQ(answerers(3, httpd.url("/app/x")), "spare spare spare");
     spare.answer(Reply::status(503));
     EXPECT_EQ(answerers(3, httpd.url("/app/x")), "spare spare spare");
@@ -163,14 +130,9 @@ TEST_P(LastResort, ComesAfterTheFallbackAndBeforeARefusal) {
 }
 
 TEST_P(LastResort, IsProbedByNoMoreAtOnceThanConcurrentOverAllProcesses) {
-    Httpd httpd(crowded(policy + "CircuitBreakerProbes 4 concurrent=2\n", both()));
+    Httpd httpd(crowded(last_resort_policy + "CircuitBreakerProbes 4 concurrent=2\n", both()));
     httpd.start();
-    trip_both(httpd);
-    ASSERT_TRUE(wait_for_minimum(httpd, one_) && wait_for_minimum(httpd, two_));
-    one_.answer_as_usual();
-    two_.answer_as_usual();
-    one_.forget();
-    two_.forget();
+    trip(httpd, {&one_, &two_});
     one_.hold();
     two_.hold();
     BackgroundLoad clients(httpd.url("/app/x"), {.threads = 12, .keep_connections = false});
@@ -187,14 +149,10 @@ TEST_P(LastResort, IsProbedByNoMoreAtOnceThanConcurrentOverAllProcesses) {
 
 TEST_P(LastResort, IsAskedOnlyByRequestsThatMayBeProbes) {
     Httpd httpd(
-        site(policy + "CircuitBreakerProbeIf \"%{REQUEST_URI} =~ m#/may/#\"\nCircuitBreakerProbeBody 100\n", both()));
+        site(last_resort_policy + "CircuitBreakerProbeIf \"%{REQUEST_URI} =~ m#/may/#\"\nCircuitBreakerProbeBody 100\n",
+             both()));
     httpd.start();
-    trip_both(httpd);
-    ASSERT_TRUE(wait_for_minimum(httpd, one_) && wait_for_minimum(httpd, two_));
-    one_.answer_as_usual();
-    two_.answer_as_usual();
-    one_.forget();
-    two_.forget();
+    trip(httpd, {&one_, &two_});
     EXPECT_EQ(get(httpd.url("/app/x")).status, 503);
     EXPECT_EQ(get(httpd.url("/app/may/x"), {.method = "POST", .body = std::string(1000, 'x')}).status, 503);
     EXPECT_EQ(one_.requests() + two_.requests(), 0U);
@@ -203,13 +161,10 @@ TEST_P(LastResort, IsAskedOnlyByRequestsThatMayBeProbes) {
 
 TEST_P(LastResort, OfABoundSessionIsItsOwnMember) {
     const std::string sticky = "    ProxySet stickysession=SID nofailover=On\n";
-    Httpd httpd(
-        site(policy, one_first() + balancer_of(member_line(one_, "route=a") + member_line(two_, "route=b") + sticky)));
+    Httpd httpd(site(last_resort_policy,
+                     one_first() + balancer_of(member_line(one_, "route=a") + member_line(two_, "route=b") + sticky)));
     httpd.start();
-    trip_both(httpd);
-    ASSERT_TRUE(wait_for_minimum(httpd, one_) && wait_for_minimum(httpd, two_));
-    one_.answer_as_usual();
-    two_.answer_as_usual();
+    trip(httpd, {&one_, &two_});
     EXPECT_EQ(get(httpd.url("/app/x"), {.cookie = "SID=1234.b"}).backend(), "two");
     EXPECT_EQ(BreakerPage(httpd).member(one_).number("Probed-early"), 0U);
 }
@@ -217,13 +172,10 @@ TEST_P(LastResort, OfABoundSessionIsItsOwnMember) {
 TEST_P(LastResort, IsNoMemberThatDrainsOrIsDisabled) {
     for (const std::string status : {"+N", "+D", "+S"}) {
         Backend out("out");
-        Httpd httpd(
-            site(policy, balancer_of(member_line(one_) + member_line(two_) + member_line(out, "status=" + status))));
+        Httpd httpd(site(last_resort_policy,
+                         balancer_of(member_line(one_) + member_line(two_) + member_line(out, "status=" + status))));
         httpd.start();
-        trip_both(httpd);
-        ASSERT_TRUE(wait_for_minimum(httpd, one_) && wait_for_minimum(httpd, two_));
-        one_.answer_as_usual();
-        two_.answer_as_usual();
+        trip(httpd, {&one_, &two_});
         const std::string answerer = answerers(1, httpd.url("/app/x"));
         EXPECT_TRUE(answerer == "one" || answerer == "two") << status << ' ' << answerer;
         EXPECT_EQ(out.connections(), 0U);
@@ -232,7 +184,7 @@ TEST_P(LastResort, IsNoMemberThatDrainsOrIsDisabled) {
 
 TEST_P(LastResort, AfterAConnectionThatFailedIsStillAsked) {
     // One is open, the other is stopped: requests find nobody there, and go on to the first one early.
-    Httpd httpd(site(policy, both()));
+    Httpd httpd(site(last_resort_policy, both()));
     httpd.start();
     one_.answer(Reply::status(503));
     for (int i = 0; i < 8 && !is_open(httpd, one_); ++i)
