@@ -38,6 +38,9 @@ class SteadyLoad {
     [[nodiscard]] unsigned answers() const { return answers_; }
     [[nodiscard]] unsigned lost() const { return lost_; }
     [[nodiscard]] unsigned served() const { return answers_ - lost_; }
+    /// From when a request was due until its answer was there, at most. Of a server that answers at once: how long the
+    /// machine stood still.
+    [[nodiscard]] milliseconds longest() const { return milliseconds(longest_); }
 
   private:
     void run(const std::string& url, milliseconds period, milliseconds offset) {
@@ -47,12 +50,17 @@ class SteadyLoad {
             const Response response = client.get(url);
             if (response.status != 200 || !response.complete()) ++lost_;
             ++answers_;
+            const auto took = std::chrono::steady_clock::now() - next;
+            const auto ms = std::chrono::duration_cast<milliseconds>(took).count();
+            for (auto longest = longest_.load(); ms > longest && !longest_.compare_exchange_weak(longest, ms);) {
+            }
         }
     }
 
     std::atomic<bool> stop_{false};
     std::atomic<unsigned> answers_{0};
     std::atomic<unsigned> lost_{0};
+    std::atomic<milliseconds::rep> longest_{0};
     std::vector<std::jthread> threads_;
 };
 
