@@ -41,12 +41,16 @@ class SteadyLoad {
     /// From when a request was due until its answer was there, at most. Of a server that answers at once: how long the
     /// machine stood still.
     [[nodiscard]] milliseconds longest() const { return milliseconds(longest_); }
+    /// Requests that began a period or more after they were due: of a server that answers at once, those that piled up
+    /// while the machine stood still, and came all at once after that.
+    [[nodiscard]] unsigned late() const { return late_; }
 
   private:
     void run(const std::string& url, milliseconds period, milliseconds offset) {
         Client client;
         for (auto next = std::chrono::steady_clock::now() + offset; !stop_; next += period) {
             std::this_thread::sleep_until(next);
+            if (std::chrono::steady_clock::now() >= next + period) ++late_;
             const Response response = client.get(url);
             if (response.status != 200 || !response.complete()) ++lost_;
             ++answers_;
@@ -61,6 +65,7 @@ class SteadyLoad {
     std::atomic<unsigned> answers_{0};
     std::atomic<unsigned> lost_{0};
     std::atomic<milliseconds::rep> longest_{0};
+    std::atomic<unsigned> late_{0};
     std::vector<std::jthread> threads_;
 };
 
