@@ -16,6 +16,10 @@ inline void let_connections_idle() {
     EXPECT_TRUE(wait_until([&] { return std::chrono::steady_clock::now() - since > 150ms; }, patience, "idle ones"));
 }
 
+/// What a member does over a request that takes less than this in all, it does at once. (Where the machine stands still
+/// for longer, the end of a kept connection is a `reset` that would have been `stale`.)
+inline constexpr milliseconds at_once{80};
+
 class OutcomeCounters {
   public:
     OutcomeCounters(const Httpd& httpd, const Backend& backend) : OutcomeCounters(httpd, backend.member()) {}

@@ -134,6 +134,7 @@ TEST_P(ProbeMarks, ARequestThatGoesOnFromAProbeIsNoProbeAnyMore) {
     EXPECT_GE(BreakerPage(httpd).member(app_).number("Probes"), 1U) << "or this test proves nothing";
     for (const Request& request : good.log())
         EXPECT_FALSE(request.headers.has(name));
+    EXPECT_TRUE(httpd.wait_for_access_line("path=/app/again ", 4));
     for (const std::string& line : httpd.access_lines_with("path=/app/again "))
         EXPECT_NE(line.find("probe=- "), std::string::npos) << line;
 }

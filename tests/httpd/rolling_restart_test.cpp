@@ -112,6 +112,14 @@ class Site {
     }
     [[nodiscard]] const SteadyLoad& load(Server server) const { return *loads_[server]; }
     [[nodiscard]] const Httpd& operator[](Server server) const { return *servers_[server]; }
+    /// Calls of a server with the module whose connections the members ended.
+    [[nodiscard]] std::uint64_t broken_calls(Server server) const {
+        std::uint64_t count = 0;
+        const BreakerPage page(*servers_[server]);
+        for (const BreakerBlock& member : page.members())
+            count += member.number("Outcome-reset") + member.number("Outcome-stale");
+        return count;
+    }
 
   private:
     std::vector<std::unique_ptr<Httpd>> servers_;
@@ -173,14 +181,22 @@ TEST_P(RollingRestart, LosesNoMoreThanWithoutTheModuleAndNothingWithFailoverAll)
 
     const auto cut = [&](Server server) { return a.cut(server) + b.cut(server) + c.cut(server); };
     const auto lost = [&](Server server) { return servers.load(server).lost(); };
-    // What a member was working on when it died may be lost with it, here and there.
-    EXPECT_LE(lost(defaults) + cut(stock), lost(stock) + cut(defaults) + 2) << servers[defaults].describe();
+    // What a member had been sent when it died may be lost with it, here and there, whether it had read that or not. No
+    // client has more than a request or two under way then.
+    const std::uint64_t broken = servers.broken_calls(defaults);
+    EXPECT_LE(broken, 2U * 3U * members.size());
+    const unsigned late = servers.load(stock).late();
+    EXPECT_LE(lost(defaults) + cut(stock), lost(stock) + broken + 2 + late)
+        << late << " late; longest " << servers.load(stock).longest().count() << " ms\n"
+        << servers[defaults].describe();
     const bool was_one_always_well = manner != Manner::starts_with_503 || gap > 500;
     if (was_one_always_well) {
         EXPECT_EQ(lost(failover_all), 0U) << servers[failover_all].describe();
     }
     // Probed after 5 s; or, where that was in vain, after 10 s more. The ends of open times have 10 percent of jitter.
-    const milliseconds longest(manner == Manner::starts_with_503 ? 5'500 + 11'000 - 6'000 + 500 : 6'000);
+    const milliseconds longest =
+        milliseconds(manner == Manner::starts_with_503 ? 5'500 + 11'000 - 6'000 + 500 : 6'000) +
+        servers.load(stock).longest();
     for (const Server server : {defaults, failover_all}) {
         for (const Member* member : members)
             EXPECT_LE(member->away(server), longest) << member->backend.name() << servers[server].describe();
@@ -209,9 +225,11 @@ TEST_P(OnlyOneLeft, HasItsTrafficAgainWithinASecondAndAHalf) {
     play(happenings);
     for (const Server server : {defaults, failover_all}) {
         EXPECT_TRUE(wait_until([&] { return left.has_served(server); }, patience, "its traffic"));
-        EXPECT_LE(left.away(server), milliseconds(1'500)) << servers[server].describe();
     }
     servers.finish_load();
+    for (const Server server : {defaults, failover_all}) {
+        EXPECT_LE(left.away(server), milliseconds(1'500) + servers.load(stock).longest()) << servers[server].describe();
+    }
 }
 
 }  // namespace
