@@ -43,9 +43,6 @@ class SteadyLoad {
     /// From when a request was due until its answer was there, at most. Of a server that answers at once: how long the
     /// machine stood still.
     [[nodiscard]] milliseconds longest() const { return milliseconds(longest_); }
-    /// Requests that began a period or more after they were due: of a server that answers at once, those that piled up
-    /// while the machine stood still, and came all at once after that.
-    [[nodiscard]] unsigned late() const { return late_; }
 
   private:
     void run(const std::string& url, milliseconds period, milliseconds offset) {
@@ -53,11 +50,10 @@ class SteadyLoad {
         using Clock = std::chrono::steady_clock;
         for (auto next = Clock::now() + offset; !stop_; next = std::max(next + period, Clock::now())) {
             std::this_thread::sleep_until(next);
-            if (std::chrono::steady_clock::now() >= next + period) ++late_;
             const Response response = client.get(url);
             if (response.status != 200 || !response.complete()) ++lost_;
             ++answers_;
-            const auto took = std::chrono::steady_clock::now() - next;
+            const auto took = Clock::now() - next;
             const auto ms = std::chrono::duration_cast<milliseconds>(took).count();
             for (auto longest = longest_.load(); ms > longest && !longest_.compare_exchange_weak(longest, ms);) {
             }
@@ -68,7 +64,6 @@ class SteadyLoad {
     std::atomic<unsigned> answers_{0};
     std::atomic<unsigned> lost_{0};
     std::atomic<milliseconds::rep> longest_{0};
-    std::atomic<unsigned> late_{0};
     std::vector<std::jthread> threads_;
 };
 
