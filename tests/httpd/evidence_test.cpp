@@ -320,13 +320,26 @@ TEST(Evidence, AnAnswerThatTheClientTakesTooSlowlyForTheMemberIsTheClientsDoing)
 }
 
 TEST(Evidence, AnAnswerThatBreaksOffThoughTheClientTakesItIsTheMembersFailure) {
-    HeadServer app([](Connection& connection, const std::string&) {
-        connection.send("HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n" + std::string(5'000'000, 'x'));
+    // The client may need long for all of this on a busy machine; at the end it waits for more.
+    std::atomic<unsigned> taken{0};
+    const auto wait_for_client = [&](Connection& connection, unsigned pieces) {
+        EXPECT_TRUE(wait_until([&] { return taken >= pieces; }, patience, "the client"));
+        connection.wait([] { return false; }, Connection::Clock::now() + 300ms);
+    };
+    HeadServer app([&](Connection& connection, const std::string&) {
+        connection.send("HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n" + std::string(5'000'000, 'x') + "MARK");
+        wait_for_client(connection, 1);
+        connection.send("MARK");
+        wait_for_client(connection, 2);
         connection.reset();
     });
     Httpd httpd(touchy_site(app.worker()));
     httpd.start();
-    (void)answer_to(httpd, "GET /app/x HTTP/1.1\r\nHost: me\r\nConnection: close\r\n\r\n");
+    RawClient client(httpd.port());
+    ASSERT_TRUE(client.send("GET /app/x HTTP/1.1\r\nHost: me\r\nConnection: close\r\n\r\n"));
+    for (taken = 0; taken < 2; ++taken)
+        ASSERT_TRUE(client.read_until("MARK").ends_with("MARK"));
+    (void)client.read_to_end();
     EXPECT_TRUE(wait_for_charge(httpd, app.member(), "open Calls=1 Outcome-truncated=1 Verdict-failure=1"));
 }
 
