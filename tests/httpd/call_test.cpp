@@ -163,12 +163,12 @@ TEST_P(Call, WhoseClientLeavesIsNeutralAndItsPermitBack) {
 TEST_P(Call, WhoseClientStallsItsUploadMakesNoMemberSlow) {
     Backend app("app");
     Httpd httpd(
-        site(touchy_policy + "CircuitBreakerSlowCall 800ms rate=1\nCircuitBreakerMinimumCalls 1\n", plain_worker(app)));
+        site(touchy_policy + "CircuitBreakerSlowCall 2s rate=1\nCircuitBreakerMinimumCalls 1\n", plain_worker(app)));
     httpd.start();
     RawClient slow(httpd.port());
     ASSERT_TRUE(slow.send(upload_head("/app/x", 40'000) + std::string(20'000, 'x')));
     const auto since = std::chrono::steady_clock::now();
-    ASSERT_TRUE(wait_until([&] { return std::chrono::steady_clock::now() - since > 900ms; }, patience, "a stall"));
+    ASSERT_TRUE(wait_until([&] { return std::chrono::steady_clock::now() - since > 2200ms; }, patience, "a stall"));
     ASSERT_TRUE(slow.send(std::string(20'000, 'x')));
     EXPECT_NE(slow.read_until("\r\n").find(" 200 "), std::string::npos);
     const BreakerBlock block = BreakerPage(httpd).member(app);

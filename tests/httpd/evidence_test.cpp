@@ -127,7 +127,7 @@ TEST(Evidence, ASlowUploadMakesNoMemberSlowOverAnyProtocol) {
         wires.push_back(std::make_unique<WireBackend>(dialect.scheme, dialect));
         proxied += "ProxyPass /" + dialect.scheme + " " + wires.back()->member() + "\n";
     }
-    HttpdOptions options = touchy_site(proxied, "CircuitBreakerSlowCall 500ms rate=1\nCircuitBreakerMinimumCalls 1\n");
+    HttpdOptions options = touchy_site(proxied, "CircuitBreakerSlowCall 2s rate=1\nCircuitBreakerMinimumCalls 1\n");
     options.add_modules = {"proxy_fcgi", "proxy_scgi", "proxy_uwsgi", "proxy_ajp", "proxy_http2"};
     Httpd httpd(options);
     httpd.start();
@@ -137,7 +137,7 @@ TEST(Evidence, ASlowUploadMakesNoMemberSlowOverAnyProtocol) {
         ASSERT_TRUE(clients.back()->send(upload("/" + wire->name() + "/x", 60'000, "Connection: close\r\n") +
                                          std::string(40'000, 'x')));
     }
-    std::this_thread::sleep_for(700ms);  // what the clients take is what this is about
+    std::this_thread::sleep_for(2200ms);  // what the clients take is what this is about
     for (const auto& client : clients) {
         ASSERT_TRUE(client->send(std::string(20'000, 'x')));
         EXPECT_EQ(status_of(client->read_to_end()), "200");
