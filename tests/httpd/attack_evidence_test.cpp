@@ -122,13 +122,13 @@ TEST(Attack, AnEarlyAnswerToASlowUploadIsNotSlow) {
     ConnectionServer app(answer_early);
     const std::string member = "ajp://127.0.0.1:" + std::to_string(app.port());
     HttpdOptions options = touchy_site("ProxyPass /app " + member + "\n",
-                                       "CircuitBreakerSlowCall 500ms rate=1\nCircuitBreakerMinimumCalls 1\n");
+                                       "CircuitBreakerSlowCall 2s rate=1\nCircuitBreakerMinimumCalls 1\n");
     options.add_modules = {"proxy_ajp"};
     Httpd httpd(options);
     httpd.start();
     RawClient client(httpd.port());
     ASSERT_TRUE(client.send(upload("/app/x", 1000) + "a little"));
-    std::this_thread::sleep_for(700ms);  // what the client takes is what this is about
+    std::this_thread::sleep_for(2200ms);  // what the client takes is what this is about
     ASSERT_TRUE(client.send("and more"));
     EXPECT_TRUE(wait_for_charge(httpd, member, "closed Calls=1 Outcome-4xx=1"));
 }

@@ -15,6 +15,17 @@ class AttackLastResort : public LastResortTest {
     [[nodiscard]] std::string both(const std::string& more = "") const {
         return balancer_of(member_line(one_, "route=a") + member_line(two_, "route=b") + more);
     }
+    /// The minimum becomes that of last_resort_policy, by a graceful restart. (What happens before it is over has to be
+    /// seen under a long one: on a slow machine the short one is over sooner than anybody looks.)
+    [[nodiscard]] static bool shorten_minimum(Httpd& httpd) {
+        std::string config = httpd.options().config;
+        const std::size_t at = config.find(long_minimum);
+        EXPECT_NE(at, std::string::npos);
+        config.erase(at, long_minimum.size());
+        return graceful_to_the_end(httpd, config);
+    }
+    static inline const std::string long_minimum = "CircuitBreakerOpenTime 10min factor=1 jitter=0 min=100s\n";
+
     [[nodiscard]] static std::string without_breaker(const Backend& member) {
         return "<Proxy \"" + member.member() + "\">\n    CircuitBreaker Off\n</Proxy>\n";
     }
@@ -57,14 +68,14 @@ TEST_P(AttackLastResort, ThatRecoversIsAChangeInTheMetrics) {
 }
 
 TEST_P(AttackLastResort, IsWhatRetryAfterWaitsFor) {
-    Httpd httpd(site(last_resort_policy + "CircuitBreakerOpenTime 10min factor=1 jitter=0 min=7s\n", both()));
+    Httpd httpd(site(last_resort_policy + "CircuitBreakerOpenTime 10min factor=1 jitter=0 min=70s\n", both()));
     httpd.start();
     one_.answer(Reply::status(503));
     two_.answer(Reply::status(503));
     (void)statuses(6, httpd.url("/app/x"));
     const Response refused = get(httpd.url("/app/x"));
     EXPECT_EQ(refused.status, 503);
-    EXPECT_LE(std::stoul(refused.header("Retry-After")), 7U);
+    EXPECT_LE(std::stoul(refused.header("Retry-After")), 70U);
 }
 
 TEST_P(AttackLastResort, IsAskedBesideAMemberWithoutABreakerThatIsInError) {
@@ -140,7 +151,7 @@ TEST_P(AttackLastResort, OfABoundSessionIsItsOwnMemberWhateverTheOthersAreAndThe
         Backend one("one");
         Backend two("two");
         Backend spare("spare");
-        Httpd httpd(site(last_resort_policy + "CircuitBreakerFallback balancer://spare\n",
+        Httpd httpd(site(last_resort_policy + long_minimum + "CircuitBreakerFallback balancer://spare\n",
                          balancer_of(member_line(one, "route=a") + member_line(two, "route=b") +
                                      "    ProxySet stickysession=SID nofailover=On\n") +
                              "<Proxy balancer://spare>\n" + member_line(spare) + "</Proxy>\n"));
@@ -152,7 +163,8 @@ TEST_P(AttackLastResort, OfABoundSessionIsItsOwnMemberWhateverTheOthersAreAndThe
         ASSERT_TRUE(is_open(httpd, two));
         const Response refused = get(httpd.url("/app/x"), bound);
         EXPECT_EQ(refused.backend(), "") << "neither another member nor the fallback";
-        EXPECT_EQ(refused.header("Retry-After"), "1");
+        EXPECT_LE(std::stoul(refused.header("Retry-After")), 100U) << "its early probe";
+        ASSERT_TRUE(shorten_minimum(httpd));
         if (is_other_open) trip(httpd, {&one});
         ASSERT_TRUE(wait_for_minimum(httpd, two));
         two.answer_as_usual();
@@ -167,9 +179,9 @@ TEST_P(AttackLastResort, RetryAfterIsThatOfTheMemberOrTheFallbacksWhicheverMayBe
     Backend spare("spare");
     const std::string fallback = "<Proxy balancer://spare>\n" + member_line(spare) + "</Proxy>\n<Proxy \"" +
                                  spare.member() +
-                                 "\">\n    CircuitBreakerOpenTime 50s "
+                                 "\">\n    CircuitBreakerOpenTime 500s "
                                  "factor=1 jitter=0\n</Proxy>\n";
-    Httpd httpd(site(std::string(quick_policy) + "CircuitBreakerOpenTime 20s factor=1 jitter=0 min=10s\n" +
+    Httpd httpd(site(std::string(quick_policy) + "CircuitBreakerOpenTime 200s factor=1 jitter=0 min=100s\n" +
                          "CircuitBreakerFallback balancer://spare\n",
                      both() + fallback + "ProxyPass /plain " + plain.member() + "\n"));
     httpd.start();
@@ -178,17 +190,18 @@ TEST_P(AttackLastResort, RetryAfterIsThatOfTheMemberOrTheFallbacksWhicheverMayBe
     (void)statuses(9, httpd.url("/app/x"));
     (void)statuses(3, httpd.url("/plain/x"));
     const auto retry_after = [&](const char* path) { return std::stoul(get(httpd.url(path)).header("Retry-After")); };
-    EXPECT_LE(retry_after("/app/x"), 10U) << "early";
-    EXPECT_GT(retry_after("/plain/x"), 10U) << "not early";
-    EXPECT_LE(retry_after("/plain/x"), 20U);
+    EXPECT_LE(retry_after("/app/x"), 100U) << "early";
+    EXPECT_GT(retry_after("/plain/x"), 100U) << "not early";
+    EXPECT_LE(retry_after("/plain/x"), 200U);
 }
 
 TEST_P(AttackLastResort, ComesAfterEveryMemberWithoutABreakerHasFailed) {
     Backend open("open");
     Backend bare[2] = {Backend("bare_one"), Backend("bare_two")};
-    Httpd httpd(site(last_resort_policy, without_breaker(bare[0]) + without_breaker(bare[1]) +
-                                             balancer_of(member_line(open) + member_line(bare[0], "retry=600") +
-                                                         member_line(bare[1], "retry=600"))));
+    Httpd httpd(site(
+        last_resort_policy + long_minimum,
+        without_breaker(bare[0]) + without_breaker(bare[1]) +
+            balancer_of(member_line(open) + member_line(bare[0], "retry=600") + member_line(bare[1], "retry=600"))));
     httpd.start();
     open.answer(Reply::status(503));
     for (int i = 0; i < 20 && !is_open(httpd, open); ++i)
@@ -197,6 +210,11 @@ TEST_P(AttackLastResort, ComesAfterEveryMemberWithoutABreakerHasFailed) {
     for (Backend& member : bare)
         member.refuse();
     EXPECT_EQ(answerers(1, httpd.url("/app/x")), "httpd") << "too soon";
+    ASSERT_TRUE(shorten_minimum(httpd));
+    ASSERT_TRUE(wait_for_minimum(httpd, open));
+    EXPECT_EQ(answerers(1, httpd.url("/app/x")), "open")
+        << "mod_proxy forgets errors at a restart; they fail once more";
+    ASSERT_TRUE(wait_for_state(httpd, open, "open"));
     ASSERT_TRUE(wait_for_minimum(httpd, open));
     open.answer_as_usual();
     EXPECT_EQ(answerers(3, httpd.url("/app/x")), "open open open") << httpd.describe();

@@ -49,6 +49,7 @@ TEST_F(AttackOnProbes, ClientsThatGiveUpTheirProbesDoNotOpenAMemberThatIsWell) {
         ASSERT_NE(client->read_until("\r\n\r\n").find(" 200 "), std::string::npos) << i;
         client->reset();
         ASSERT_TRUE(wait_for_counter(*httpd_, app_, "Outcome-client", i));
+        ASSERT_TRUE(wait_for_no_permits(*httpd_, app_)) << "a call is counted before its slot is free";
     }
     EXPECT_EQ(transitions(*httpd_, "half-open", "open"), 0U);
     EXPECT_EQ(get(httpd_->url("/app/x")).status, 200);

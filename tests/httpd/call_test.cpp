@@ -103,16 +103,21 @@ TEST_P(Call, WhoseUploadIsBrokenOffIsAnUploadOnAKeptAndOnAFreshConnection) {
         EXPECT_NE(get(httpd.url("/app/bad"), upload).status, 200);
         EXPECT_EQ(app.on_kept_connections(), i);
     }
-    EXPECT_EQ(number("Outcome-upload"), 3U);
+    // A client may have its answer before the call is counted.
+    const auto expect_number = [&](const std::string& key, std::uint64_t expected) {
+        EXPECT_TRUE(wait_until([&] { return number(key) >= expected; }, patience, key));
+        EXPECT_EQ(number(key), expected) << key;
+    };
+    expect_number("Outcome-upload", 3);
     EXPECT_NE(get(httpd.url("/app/bad"), upload).status, 200) << "the last one has left no connection";
-    EXPECT_EQ(number("Outcome-upload"), 4U);
-    EXPECT_EQ(number("Verdict-ignore"), 4U);
-    EXPECT_EQ(number("Calls"), 7U);
+    expect_number("Outcome-upload", 4);
+    expect_number("Verdict-ignore", 4);
+    expect_number("Calls", 7);
 }
 
 TEST_P(Call, WhoseClientLeavesIsNeutralAndItsPermitBack) {
     Backend app("app");
-    HttpdOptions options = site(touchy_policy + "Timeout 3\n", plain_worker(app));
+    HttpdOptions options = site(touchy_policy + "Timeout 30\n", plain_worker(app));
     Httpd httpd(options);
     httpd.start();
     std::uint64_t clients = 0;
@@ -166,12 +171,12 @@ TEST_P(Call, WhoseClientLeavesIsNeutralAndItsPermitBack) {
 TEST_P(Call, WhoseClientStallsItsUploadMakesNoMemberSlow) {
     Backend app("app");
     Httpd httpd(
-        site(touchy_policy + "CircuitBreakerSlowCall 800ms rate=1\nCircuitBreakerMinimumCalls 1\n", plain_worker(app)));
+        site(touchy_policy + "CircuitBreakerSlowCall 2s rate=1\nCircuitBreakerMinimumCalls 1\n", plain_worker(app)));
     httpd.start();
     RawClient slow(httpd.port());
     ASSERT_TRUE(slow.send(upload_head("/app/x", 40'000) + std::string(20'000, 'x')));
     const auto since = std::chrono::steady_clock::now();
-    ASSERT_TRUE(wait_until([&] { return std::chrono::steady_clock::now() - since > 900ms; }, patience, "a stall"));
+    ASSERT_TRUE(wait_until([&] { return std::chrono::steady_clock::now() - since > 2200ms; }, patience, "a stall"));
     ASSERT_TRUE(slow.send(std::string(20'000, 'x')));
     EXPECT_NE(slow.read_until("\r\n").find(" 200 "), std::string::npos);
     const BreakerBlock block = BreakerPage(httpd).member(app);

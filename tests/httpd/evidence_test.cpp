@@ -127,7 +127,7 @@ TEST(Evidence, ASlowUploadMakesNoMemberSlowOverAnyProtocol) {
         wires.push_back(std::make_unique<WireBackend>(dialect.scheme, dialect));
         proxied += "ProxyPass /" + dialect.scheme + " " + wires.back()->member() + "\n";
     }
-    HttpdOptions options = touchy_site(proxied, "CircuitBreakerSlowCall 500ms rate=1\nCircuitBreakerMinimumCalls 1\n");
+    HttpdOptions options = touchy_site(proxied, "CircuitBreakerSlowCall 2s rate=1\nCircuitBreakerMinimumCalls 1\n");
     options.add_modules = {"proxy_fcgi", "proxy_scgi", "proxy_uwsgi", "proxy_ajp", "proxy_http2"};
     Httpd httpd(options);
     httpd.start();
@@ -137,7 +137,7 @@ TEST(Evidence, ASlowUploadMakesNoMemberSlowOverAnyProtocol) {
         ASSERT_TRUE(clients.back()->send(upload("/" + wire->name() + "/x", 60'000, "Connection: close\r\n") +
                                          std::string(40'000, 'x')));
     }
-    std::this_thread::sleep_for(700ms);  // what the clients take is what this is about
+    std::this_thread::sleep_for(2200ms);  // what the clients take is what this is about
     for (const auto& client : clients) {
         ASSERT_TRUE(client->send(std::string(20'000, 'x')));
         EXPECT_EQ(status_of(client->read_to_end()), "200");
@@ -320,13 +320,26 @@ TEST(Evidence, AnAnswerThatTheClientTakesTooSlowlyForTheMemberIsTheClientsDoing)
 }
 
 TEST(Evidence, AnAnswerThatBreaksOffThoughTheClientTakesItIsTheMembersFailure) {
-    HeadServer app([](Connection& connection, const std::string&) {
-        connection.send("HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n" + std::string(5'000'000, 'x'));
+    // The client may need long for all of this on a busy machine; at the end it waits for more.
+    std::atomic<unsigned> taken{0};
+    const auto wait_for_client = [&](Connection& connection, unsigned pieces) {
+        EXPECT_TRUE(wait_until([&] { return taken >= pieces; }, patience, "the client"));
+        connection.wait([] { return false; }, Connection::Clock::now() + 300ms);
+    };
+    HeadServer app([&](Connection& connection, const std::string&) {
+        connection.send("HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n" + std::string(5'000'000, 'x') + "MARK");
+        wait_for_client(connection, 1);
+        connection.send("MARK");
+        wait_for_client(connection, 2);
         connection.reset();
     });
     Httpd httpd(touchy_site(app.worker()));
     httpd.start();
-    (void)answer_to(httpd, "GET /app/x HTTP/1.1\r\nHost: me\r\nConnection: close\r\n\r\n");
+    RawClient client(httpd.port());
+    ASSERT_TRUE(client.send("GET /app/x HTTP/1.1\r\nHost: me\r\nConnection: close\r\n\r\n"));
+    for (taken = 0; taken < 2; ++taken)
+        ASSERT_TRUE(client.read_until("MARK").ends_with("MARK"));
+    (void)client.read_to_end();
     EXPECT_TRUE(wait_for_charge(httpd, app.member(), "open Calls=1 Outcome-truncated=1 Verdict-failure=1"));
 }
 

@@ -8,8 +8,8 @@ namespace {
 TEST(Flapping, IsReportedOnceWithWhatItsProbesRanInto) {
     Backend app("app");
     Httpd httpd(site(Mpm::event,
-                     std::string(quick_policy) + "CircuitBreakerOpenTime 800ms factor=1 jitter=0\n" +
-                         "CircuitBreakerProbeTimeout 500ms\nCircuitBreakerEventLog events.json\n",
+                     std::string(quick_policy) + "CircuitBreakerOpenTime 1s factor=1 jitter=0\n" +
+                         "CircuitBreakerProbeTimeout 100ms\nCircuitBreakerEventLog events.json\n",
                      plain_worker(app)));
     httpd.start();
     app.answer(Reply::status(502));
@@ -24,9 +24,9 @@ TEST(Flapping, IsReportedOnceWithWhatItsProbesRanInto) {
     ASSERT_EQ(lines.size(), 1U) << httpd.describe();
     for (const std::string& text :
          {std::string(":warn]"),
-          "member " + app.member() + ": flapping: opened 4 times within 10 of its open times (8.0 s); ",
+          "member " + app.member() + ": flapping: opened 4 times within 10 of its open times (10.0 s); ",
           std::string("failed probes ran into the timeout for probes"),
-          std::string("raise CircuitBreakerProbeTimeout (500 ms)")}) {
+          std::string("raise CircuitBreakerProbeTimeout (100 ms)")}) {
         EXPECT_NE(lines[0].find(text), std::string::npos) << text << "\n" << lines[0];
     }
     std::vector<std::string> reasons;

@@ -42,9 +42,16 @@ class OutcomeCounters {
     }
     [[nodiscard]] static OutcomeCounters of_next_call(const Httpd& httpd, const std::string& member,
                                                       const OutcomeCounters& before) {
-        EXPECT_TRUE(wait_until([&] { return BreakerPage(httpd).member(member).number("Calls") > before.calls_; },
-                               patience, "one more call of " + member));
-        return {httpd, member};
+        OutcomeCounters now(httpd, member);
+        const auto is_there = [&] {
+            now = OutcomeCounters(httpd, member);
+            // A call has its verdict and its outcome counted after itself, and perhaps after a look at the page.
+            const std::uint64_t calls = now.calls_ - before.calls_;
+            return calls > 0 && now.sum("Verdict-") - before.sum("Verdict-") >= calls &&
+                   now.sum("Outcome-") - before.sum("Outcome-") >= calls;
+        };
+        EXPECT_TRUE(wait_until(is_there, patience, "one more call of " + member));
+        return now;
     }
 
     /// What has come on top: "Outcome-reset Verdict-failure", with "x2" and the like where it is more than one.
@@ -58,6 +65,13 @@ class OutcomeCounters {
     }
 
   private:
+    [[nodiscard]] std::uint64_t sum(const std::string& kind) const {
+        std::uint64_t all = 0;
+        for (const auto& [key, value] : values_) {
+            if (key.starts_with(kind)) all += value;
+        }
+        return all;
+    }
     void count(const BreakerBlock& block, const std::string& key) { values_[key] = block.number(key); }
 
     std::map<std::string, std::uint64_t> values_;
