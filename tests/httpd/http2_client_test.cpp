@@ -188,9 +188,12 @@ TEST_P(Http2, HasTheSameVerdictsStreamByStream) {
     app.answer_path("/failing", Reply::status(503));
     app.answer_path("/reset", Reply::reset());
     app.answer_path("/garbage", Reply::garbage());
-    // Less than a stream's window: nothing waits for the client, whom such an end would else be put down to.
-    app.answer_path("/truncated", Reply::of_size(300'000).cut_after(10'000, Ending::reset));
-    app.answer_path("/chunks", Reply::of_size(300'000).in_chunks().cut_after(10'000, Ending::fin));
+    // In two parts: what the client has taken slowly has been, and counts no more, when the second breaks off.
+    const auto breaking_off = [](Ending ending) {
+        return Reply::of_size(300'000).pausing(10'000, 500ms).cut_after(20'000, ending);
+    };
+    app.answer_path("/truncated", breaking_off(Ending::reset));
+    app.answer_path("/chunks", breaking_off(Ending::fin).in_chunks());
     app.answer_path("/hang", Reply::hang());
     Http2Client client(httpd);
     const OutcomeCounters before(httpd, app);

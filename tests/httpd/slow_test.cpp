@@ -83,7 +83,7 @@ TEST_P(Slow, IsNoMemberThatTakesItsTimeAfterTheFirstByte) {
 
 TEST_P(Slow, IsNoMemberWhoseClientDoesNotReadForAWhile) {
     Backend app("app");
-    Httpd httpd(site(slow_policy, plain_worker(app)));
+    Httpd httpd(site(slow_policy + small_buffers, plain_worker(app)));
     httpd.start();
     std::uint64_t calls = 0;
     for (const auto& [name, reply] : framings(long_body())) {

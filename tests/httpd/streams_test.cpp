@@ -186,7 +186,7 @@ TEST_P(Stream, ThatFallsSilentAfterItsHeadersHoldsNoSlotLongerThanThatAndOthersF
 
 TEST_P(Stream, ThatItsClientDoesNotReadHoldsNoSlotEither) {
     Backend app("app");
-    Httpd httpd(site(settling_policy, plain_worker(app)));
+    Httpd httpd(site(settling_policy + small_buffers, plain_worker(app)));
     httpd.start();
     trip_until_probeable(httpd, app);
     app.answer_path("/big", Reply::of_size(30'000'000));

@@ -31,6 +31,9 @@ inline constexpr const char* quick_policy =
 /// The same, but once open it stays open for the rest of the test.
 inline constexpr const char* long_open = "CircuitBreakerOpenTime 10min jitter=0 min=10min\n";
 
+/// What httpd has got of a member, and its client has not, is small on every machine: else it may grow to 32 MB.
+inline constexpr const char* small_buffers = "ProxyReceiveBufferSize 131072\n";
+
 /// Nothing trips that a test could do; for tests of what is counted.
 inline constexpr const char* counting_policy =
     "CircuitBreaker On\nCircuitBreakerFailureRate 100\nCircuitBreakerMinimumCalls 1000000\n"

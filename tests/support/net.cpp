@@ -137,6 +137,12 @@ bool send_all(int fd, std::string_view bytes) {
     return true;
 }
 
+RawClient::RawClient(std::uint16_t port) : socket_(new_socket(AF_INET)) {
+    // What a client that does not read holds is small, and the same on every machine: else it may grow to 32 MB.
+    set_option(socket_, SO_RCVBUF, 128 * 1024);
+    if (connect_socket(socket_, port) != 0) socket_.close();
+}
+
 bool RawClient::read_more(std::chrono::steady_clock::time_point deadline) {
     const auto left = std::chrono::duration_cast<milliseconds>(deadline - std::chrono::steady_clock::now()).count();
     pollfd readable{socket_.fd(), POLLIN, 0};

@@ -78,7 +78,7 @@ bool send_all(int fd, std::string_view bytes);
 /// A client that speaks bytes: for requests that stop half way, uploads that stall, downloads that nobody reads.
 class RawClient {
   public:
-    explicit RawClient(std::uint16_t port) : socket_(connect_to_port(port)) {}
+    explicit RawClient(std::uint16_t port);
 
     [[nodiscard]] bool connected() const { return socket_.valid(); }
     bool send(std::string_view bytes) { return send_all(socket_.fd(), bytes); }
