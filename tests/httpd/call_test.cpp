@@ -96,7 +96,7 @@ TEST_P(Call, WhoseUploadIsBrokenOffIsAnUploadOnAKeptAndOnAFreshConnection) {
     Httpd httpd(one_child(site(counting_policy, "ProxyPass /app " + app.member() + "\n")));
     httpd.start();
     const auto number = [&](const std::string& key) { return BreakerPage(httpd).member(app.member()).number(key); };
-    const std::string body(4'000'000, 'x');
+    const std::string body(8'000'000, 'x');  // more than buffers hold
     const RequestOptions upload{.method = "POST", .body = body};
     for (std::uint64_t i = 1; i <= 3; ++i) {
         EXPECT_EQ(get(httpd.url("/app/good"), upload).status, 200);

@@ -185,9 +185,10 @@ TEST_P(RollingRestart, LosesNoMoreThanWithoutTheModuleAndNothingWithFailoverAll)
     // client has more than a request or two under way then.
     const std::uint64_t broken = servers.broken_calls(defaults);
     EXPECT_LE(broken, 2U * 3U * members.size());
-    EXPECT_LE(lost(defaults) + cut(stock), lost(stock) + broken + 2)
-        << "longest " << servers.load(stock).longest().count() << " ms\n"
-        << servers[defaults].describe();
+    // Where the machine stood still for a moment, an early probe came so much later: 150 requests a second.
+    const std::uint64_t held_up = 2 + 150 * static_cast<std::uint64_t>(servers.load(stock).longest().count()) / 1000;
+    EXPECT_LE(lost(defaults) + cut(stock), lost(stock) + broken + held_up) << held_up << " held up\n"
+                                                                           << servers[defaults].describe();
     const bool was_one_always_well = manner != Manner::starts_with_503 || gap > 500;
     if (was_one_always_well) {
         EXPECT_EQ(lost(failover_all), 0U) << servers[failover_all].describe();

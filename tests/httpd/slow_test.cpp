@@ -16,11 +16,11 @@ void dawdle(milliseconds span = too_slow) {
     std::this_thread::sleep_for(span);
 }
 
-/// More than all buffers on the way hold, in eight parts that each end with "mark".
+/// More than all buffers on the way hold (small_buffers), in eight parts that each end with "mark".
 std::string long_body() {
     std::string body;
     for (int i = 0; i < 8; ++i)
-        body += std::string(4'000'000, 'x') + "mark";
+        body += std::string(2'000'000, 'x') + "mark";
     return body;
 }
 
@@ -94,7 +94,7 @@ TEST_P(Slow, IsNoMemberWhoseClientDoesNotReadForAWhile) {
         EXPECT_NE(client.read_until("\r\n\r\n").find(" 200 "), std::string::npos);
         dawdle();
         EXPECT_EQ(app.concurrent(), 1U) << "or all of it has gone into buffers";
-        EXPECT_GT(client.read_to_end().size(), 32'000'000U);
+        EXPECT_GT(client.read_to_end().size(), 16'000'000U);
         ++calls;
         EXPECT_TRUE(wait_for_summary(httpd, app, "closed Calls=" + std::to_string(calls) + " Slow=0"));
     }
@@ -102,7 +102,7 @@ TEST_P(Slow, IsNoMemberWhoseClientDoesNotReadForAWhile) {
 
 TEST_P(Slow, IsNoMemberWhoseClientDownloadsSlowly) {
     Backend app("app");
-    Httpd httpd(site(slow_policy, plain_worker(app)));
+    Httpd httpd(site(slow_policy + small_buffers, plain_worker(app)));
     httpd.start();
     std::uint64_t calls = 0;
     for (const auto& [name, reply] : framings(long_body())) {
@@ -112,7 +112,7 @@ TEST_P(Slow, IsNoMemberWhoseClientDownloadsSlowly) {
         ASSERT_TRUE(client.send(get_request("/app/x")));
         for (int part = 0; part < 8; ++part) {
             dawdle(too_slow / 6);
-            EXPECT_GT(client.read_until("mark").size(), 4'000'000U);
+            EXPECT_GT(client.read_until("mark").size(), 2'000'000U);
         }
         EXPECT_EQ(client.read_to_end().find("mark"), std::string::npos);
         ++calls;
@@ -151,7 +151,7 @@ TEST_P(Slow, IsNoMemberWhoseClientUploadsSlowly) {
 
 TEST_P(Slow, IsNoProbeOfASlowClientButOneOfASlowMember) {
     Backend app("app");
-    Httpd httpd(site(slow_policy + "CircuitBreakerSettle 300ms\n", plain_worker(app)));
+    Httpd httpd(site(slow_policy + small_buffers + "CircuitBreakerSettle 300ms\n", plain_worker(app)));
     httpd.start();
     const auto trip = [&] {
         app.answer_next(1, Reply::ok().after(too_slow));
@@ -191,7 +191,7 @@ TEST_P(Slow, IsNoProbeOfASlowClientButOneOfASlowMember) {
     RawClient download(httpd.port());
     ASSERT_TRUE(download.send(get_request("/app/x")));
     dawdle();
-    EXPECT_GT(download.read_to_end().size(), 32'000'000U);
+    EXPECT_GT(download.read_to_end().size(), 16'000'000U);
     EXPECT_TRUE(wait_for_state(httpd, app, "closed"));
 }
 

@@ -47,6 +47,9 @@ void bind_to(const Socket& socket, const sockaddr_in& address) {
         fail("bind to 127.0.0.1:" + std::to_string(ntohs(address.sin_port)));
 }
 
+/// What somebody holds who does not read is small, and the same on every machine: else it may grow to 32 MB.
+constexpr int receive_buffer = 128 * 1024;
+
 int connect_socket(const Socket& socket, std::uint16_t port) {
     const sockaddr_in address = loopback(port);
     return ::connect(socket.fd(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
@@ -102,6 +105,7 @@ SilentPort::SilentPort() : listener_(new_socket(AF_INET)) {
 Socket listen_on_port(std::uint16_t port) {
     Socket listener = new_socket(AF_INET);
     set_option(listener, SO_REUSEADDR, 1);
+    set_option(listener, SO_RCVBUF, receive_buffer);
     bind_to(listener, loopback(port));
     if (::listen(listener.fd(), SOMAXCONN) != 0) fail("listen");
     return listener;
@@ -138,8 +142,7 @@ bool send_all(int fd, std::string_view bytes) {
 }
 
 RawClient::RawClient(std::uint16_t port) : socket_(new_socket(AF_INET)) {
-    // What a client that does not read holds is small, and the same on every machine: else it may grow to 32 MB.
-    set_option(socket_, SO_RCVBUF, 128 * 1024);
+    set_option(socket_, SO_RCVBUF, receive_buffer);
     if (connect_socket(socket_, port) != 0) socket_.close();
 }
 
