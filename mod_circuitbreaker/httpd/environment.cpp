@@ -98,7 +98,7 @@ void tell_verdict(RequestState& state, const char* verdict) noexcept {
 
 void tell_refusal(RequestState& state, const char* reason) noexcept {
     state.told.rejected = reason;
-    state.told.is_shown = false;  // not with this
+    state.told.is_shown = false;  // the environment does not have this reason yet
     show_environment(state);      // no member is asked
 }
 

@@ -45,7 +45,7 @@ class AccessLog : public TrafficTest {
         EXPECT_EQ(fields(httpd, path), expected) << path;
         EXPECT_EQ(fields(httpd, path, "last.log"), expected) << path;
     }
-    /// These lines and no others, in whatever order the children wrote them (in each of which a log may be late).
+    /// The log has these lines and no others, in any order: several children write it.
     static void expect_lines(const Httpd& httpd, const std::string& log, const std::vector<std::string>& expected) {
         const auto sorted_lines = [&] {
             std::vector<std::string> lines;

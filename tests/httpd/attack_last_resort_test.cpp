@@ -15,8 +15,8 @@ class AttackLastResort : public LastResortTest {
     [[nodiscard]] std::string both(const std::string& more = "") const {
         return balancer_of(member_line(one_, "route=a") + member_line(two_, "route=b") + more);
     }
-    /// The minimum becomes that of last_resort_policy, by a graceful restart. (What happens before it is over has to be
-    /// seen under a long one: on a slow machine the short one is over sooner than anybody looks.)
+    /// Makes the minimum that of last_resort_policy, by a graceful restart. What happens before the minimum is over is
+    /// tested under a long one: a short one may be over before a slow machine gets there.
     [[nodiscard]] static bool shorten_minimum(Httpd& httpd) {
         std::string config = httpd.options().config;
         const std::size_t at = config.find(long_minimum);

@@ -69,7 +69,7 @@ TEST_P(Call, ThatRunsIntoTheKeepAliveRaceNeverTripsAMember) {
     httpd.start();
     app.answer([](const Request& r) { return r.nth_on_connection > 1 ? Reply::nothing(Ending::fin) : Reply::ok(); });
     unsigned lost = 0;
-    unsigned held_up = 0;  // of these, by a machine that stood still: that looks like a member that died over them
+    unsigned held_up = 0;  // of these, while the machine stood still: they may be `reset`
     for (int i = 0; i < 40; ++i) {
         const auto since = std::chrono::steady_clock::now();
         if (get(httpd.url("/app/x")).status != 200) {
@@ -105,7 +105,7 @@ TEST_P(Call, WhoseUploadIsBrokenOffIsAnUploadOnAKeptAndOnAFreshConnection) {
     }
     // A client may have its answer before the call is counted.
     const auto expect_number = [&](const std::string& key, std::uint64_t expected) {
-        EXPECT_TRUE(wait_until([&] { return number(key) >= expected; }, patience, key));
+        EXPECT_TRUE(wait_for_counter(httpd, app.member(), key, expected));
         EXPECT_EQ(number(key), expected) << key;
     };
     expect_number("Outcome-upload", 3);

@@ -188,7 +188,7 @@ TEST_P(Http2, HasTheSameVerdictsStreamByStream) {
     app.answer_path("/failing", Reply::status(503));
     app.answer_path("/reset", Reply::reset());
     app.answer_path("/garbage", Reply::garbage());
-    // In two parts: what the client has taken slowly has been, and counts no more, when the second breaks off.
+    // The pause in the middle lets the client catch up, so that the end is not put down to a client that is too slow.
     const auto breaking_off = [](Ending ending) {
         return Reply::of_size(300'000).pausing(10'000, 500ms).cut_after(20'000, ending);
     };

@@ -16,8 +16,8 @@ inline void let_connections_idle() {
     EXPECT_TRUE(wait_until([&] { return std::chrono::steady_clock::now() - since > 150ms; }, patience, "idle ones"));
 }
 
-/// What a member does over a request that takes less than this in all, it does at once. (Where the machine stands still
-/// for longer, the end of a kept connection is a `reset` that would have been `stale`.)
+/// If a request took less than this in all, its member ended the connection at once, and a kept one is `stale`. If it
+/// took longer because the machine stood still, that may as well be a `reset`.
 inline constexpr milliseconds at_once{80};
 
 class OutcomeCounters {
@@ -45,7 +45,7 @@ class OutcomeCounters {
         OutcomeCounters now(httpd, member);
         const auto is_there = [&] {
             now = OutcomeCounters(httpd, member);
-            // A call has its verdict and its outcome counted after itself, and perhaps after a look at the page.
+            // The verdict and the outcome are counted after the call, so the page may show a call without them.
             const std::uint64_t calls = now.calls_ - before.calls_;
             return calls > 0 && now.sum("Verdict-") - before.sum("Verdict-") >= calls &&
                    now.sum("Outcome-") - before.sum("Outcome-") >= calls;

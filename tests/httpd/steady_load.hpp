@@ -1,5 +1,5 @@
-// Clients whose requests come at a steady rate, whatever becomes of them. One that is late is not made up for: else a
-// slow machine would send all at once what has piled up.
+// Clients that send requests at a steady rate. A client that could not send one in time does not make up for it later,
+// or requests would pile up on a slow machine and then be sent all at once.
 //
 //     SteadyLoad load(httpd.url("/app/x"));                 // three clients, one request every 20 ms each
 //     ... load.finish();  EXPECT_EQ(load.lost(), 0U);
@@ -40,8 +40,8 @@ class SteadyLoad {
     [[nodiscard]] unsigned answers() const { return answers_; }
     [[nodiscard]] unsigned lost() const { return lost_; }
     [[nodiscard]] unsigned served() const { return answers_ - lost_; }
-    /// From when a request was due until its answer was there, at most. Of a server that answers at once: how long the
-    /// machine stood still.
+    /// The longest time from when a request was due to when its answer was there. If the server answers at once, that
+    /// is how long the machine stood still.
     [[nodiscard]] milliseconds longest() const { return milliseconds(longest_); }
 
   private:

@@ -54,9 +54,9 @@ bool wait_for_end_of_open_time(const Httpd& httpd, const std::string& member) {
                       "the open time of " + member + " to be over");
 }
 
-bool wait_for_counter(const Httpd& httpd, const Backend& backend, const std::string& key, std::uint64_t value) {
-    return wait_until([&] { return BreakerPage(httpd).member(backend).number(key) >= value; }, patience,
-                      key + " of " + backend.name() + " to be " + std::to_string(value));
+bool wait_for_counter(const Httpd& httpd, const std::string& member, const std::string& key, std::uint64_t value) {
+    return wait_until([&] { return BreakerPage(httpd).member(member).number(key) >= value; }, patience,
+                      key + " of " + member + " to be " + std::to_string(value));
 }
 
 bool wait_for_no_permits(const Httpd& httpd, const std::string& member) {

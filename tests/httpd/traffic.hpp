@@ -31,7 +31,7 @@ inline constexpr const char* quick_policy =
 /// The same, but once open it stays open for the rest of the test.
 inline constexpr const char* long_open = "CircuitBreakerOpenTime 10min jitter=0 min=10min\n";
 
-/// What httpd has got of a member, and its client has not, is small on every machine: else it may grow to 32 MB.
+/// Limits what httpd reads of an answer before its client takes it. The kernel may let that grow to 32 MB otherwise.
 inline constexpr const char* small_buffers = "ProxyReceiveBufferSize 131072\n";
 
 /// Nothing trips that a test could do; for tests of what is counted.
@@ -70,8 +70,12 @@ inline constexpr const char* counting_policy =
 }
 
 /// The counter on the status page has reached that value.
-[[nodiscard]] bool wait_for_counter(const Httpd& httpd, const Backend& backend, const std::string& key,
+[[nodiscard]] bool wait_for_counter(const Httpd& httpd, const std::string& member, const std::string& key,
                                     std::uint64_t value);
+[[nodiscard]] inline bool wait_for_counter(const Httpd& httpd, const Backend& backend, const std::string& key,
+                                           std::uint64_t value) {
+    return wait_for_counter(httpd, backend.member(), key, value);
+}
 
 /// No call and no probe is under way, and no lease is taken: every permit has come back.
 [[nodiscard]] bool wait_for_no_permits(const Httpd& httpd, const std::string& member);

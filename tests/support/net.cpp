@@ -47,7 +47,7 @@ void bind_to(const Socket& socket, const sockaddr_in& address) {
         fail("bind to 127.0.0.1:" + std::to_string(ntohs(address.sin_port)));
 }
 
-/// What somebody holds who does not read is small, and the same on every machine: else it may grow to 32 MB.
+/// Limits what the kernel keeps for a test's client or server that does not read. It may grow to 32 MB otherwise.
 constexpr int receive_buffer = 128 * 1024;
 
 int connect_socket(const Socket& socket, std::uint16_t port) {
