@@ -23,7 +23,7 @@ TEST_FLAGS = -std=c++20 -O0 -g1 $(WARNINGS) -pthread -D_GNU_SOURCE -DLINUX -D_RE
 
 CORE := $(wildcard mod_circuitbreaker/core/*.cpp)
 SHM := $(wildcard shm/*.cpp)
-HTTPD := $(wildcard mod_circuitbreaker/httpd/*.cpp mod_circuitbreaker/httpd/pages/*.cpp) mod_circuitbreaker/mod_circuitbreaker.cpp
+HTTPD := $(wildcard mod_circuitbreaker/httpd/*.cpp mod_circuitbreaker/httpd/*/*.cpp) mod_circuitbreaker/mod_circuitbreaker.cpp
 SUPPORT := $(filter-out %_test.cpp,$(wildcard tests/support/*.cpp))
 
 module_objects := $(patsubst %.cpp,$(BUILD)/module/%.o,$(CORE) $(SHM) $(HTTPD))

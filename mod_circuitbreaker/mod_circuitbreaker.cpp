@@ -14,17 +14,17 @@
 // - log_transaction: first: what it puts into the environment is for the logs
 // - insert_filter: any; the filter is for one handler, and its type says where it stands
 // - status_hook: any; it is mod_status's, and optional
-#include "httpd/backend_connection.hpp"
-#include "httpd/directives.hpp"
-#include "httpd/environment.hpp"
+#include "httpd/call/backend_connection.hpp"
+#include "httpd/call/watch.hpp"
+#include "httpd/config/directives.hpp"
+#include "httpd/config/settings.hpp"
 #include "httpd/lifecycle.hpp"
-#include "httpd/metrics.hpp"
 #include "httpd/pages/manager.hpp"
+#include "httpd/pages/metrics.hpp"
 #include "httpd/pages/server_status.hpp"
 #include "httpd/pages/status_page.hpp"
-#include "httpd/redirects.hpp"
-#include "httpd/settings.hpp"
-#include "httpd/watch.hpp"
+#include "httpd/request/environment.hpp"
+#include "httpd/request/redirects.hpp"
 
 namespace cb::httpd {
 namespace {

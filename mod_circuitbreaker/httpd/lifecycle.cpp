@@ -5,17 +5,17 @@
 #include <cerrno>
 #include <csignal>
 
-#include "call.hpp"
-#include "event_log.hpp"
-#include "health.hpp"
-#include "pages/actions.hpp"
-#include "policies.hpp"
+#include "httpd/call/call.hpp"
+#include "httpd/call/watch.hpp"
+#include "httpd/choose/health.hpp"
+#include "httpd/choose/select.hpp"
+#include "httpd/config/policies.hpp"
+#include "httpd/config/virtual_hosts.hpp"
+#include "httpd/events/event_log.hpp"
+#include "httpd/pages/actions.hpp"
 #include "runtime.hpp"
-#include "select.hpp"
 #include "shm/changes.hpp"
 #include "shm/segment.hpp"
-#include "virtual_hosts.hpp"
-#include "watch.hpp"
 
 namespace cb::httpd {
 

@@ -7,7 +7,7 @@
 #ifndef CIRCUITBREAKER_HTTPD_RUNTIME_HPP
 #define CIRCUITBREAKER_HTTPD_RUNTIME_HPP
 
-#include "registry.hpp"
+#include "httpd/members/registry.hpp"
 
 namespace cb::httpd {
 

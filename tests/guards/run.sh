@@ -23,7 +23,7 @@ check() {  # name, command...
 sources() { find mod_circuitbreaker shm conf tests docker \( -name '*.cpp' -o -name '*.hpp' \) | sort; }
 product() { find mod_circuitbreaker shm \( -name '*.cpp' -o -name '*.hpp' \) | sort; }
 
-directives() { sed -n 's/^    "\(CircuitBreaker[A-Za-z]*\)",$/\1/p' mod_circuitbreaker/httpd/settings.hpp; }
+directives() { sed -n 's/^    "\(CircuitBreaker[A-Za-z]*\)",$/\1/p' mod_circuitbreaker/httpd/config/settings.hpp; }
 
 # --- layers: core <- shm <- httpd ---
 core_includes_nothing_of_the_others() {
@@ -54,9 +54,9 @@ each_directive_is_complete() {
         count=$((count + 1))
         field=$(sed 's/^CircuitBreaker//; s/\([A-Z]\)/_\L\1/g; s/^_//' <<< "$name")
         [ -n "$field" ] || field=mode
-        grep -q "inner.has(Directive::$field)" mod_circuitbreaker/httpd/settings.cpp || { echo "$name: no merge rule"; status=1; }
-        grep -q "entry(Directive::$field," mod_circuitbreaker/httpd/directives.cpp || { echo "$name: not in the table"; status=1; }
-        grep -qE "read_$field[,}]" mod_circuitbreaker/httpd/readers.cpp || { echo "$name: no reader"; status=1; }
+        grep -q "inner.has(Directive::$field)" mod_circuitbreaker/httpd/config/settings.cpp || { echo "$name: no merge rule"; status=1; }
+        grep -q "entry(Directive::$field," mod_circuitbreaker/httpd/config/directives.cpp || { echo "$name: not in the table"; status=1; }
+        grep -qE "read_$field[,}]" mod_circuitbreaker/httpd/config/readers.cpp || { echo "$name: no reader"; status=1; }
         [[ $field = event_log || $field = control ]] || grep -q "Directive::$field[,)]" mod_circuitbreaker/httpd/pages/words.cpp ||
             { echo "$name: not in the policy in force on the status page"; status=1; }
         grep -q "^| \`$name " README.md || { echo "$name: not in README.md"; status=1; }

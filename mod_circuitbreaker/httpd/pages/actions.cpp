@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "httpd/host_names.hpp"
+#include "httpd/config/host_names.hpp"
 #include "httpd/runtime.hpp"
 #include "origin.hpp"
 #include "shm/member.hpp"

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "httpd/host_names.hpp"
+#include "httpd/config/host_names.hpp"
 
 namespace cb::httpd {
 namespace {

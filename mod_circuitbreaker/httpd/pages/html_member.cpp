@@ -1,6 +1,6 @@
 #include "html_member.hpp"
 
-#include "httpd/refuse.hpp"
+#include "httpd/choose/refuse.hpp"
 #include "strip.hpp"
 #include "words.hpp"
 

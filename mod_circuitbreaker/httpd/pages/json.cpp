@@ -1,6 +1,6 @@
 #include "json.hpp"
 
-#include "httpd/refuse.hpp"
+#include "httpd/choose/refuse.hpp"
 #include "json_page_writer.hpp"
 #include "words.hpp"
 

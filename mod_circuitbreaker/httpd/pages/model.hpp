@@ -8,7 +8,7 @@
 #ifndef CIRCUITBREAKER_HTTPD_PAGES_MODEL_HPP
 #define CIRCUITBREAKER_HTTPD_PAGES_MODEL_HPP
 
-#include "httpd/registry.hpp"
+#include "httpd/members/registry.hpp"
 #include "shm/history.hpp"
 #include "shm/recorder.hpp"
 

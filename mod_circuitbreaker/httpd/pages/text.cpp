@@ -1,6 +1,6 @@
 #include "text.hpp"
 
-#include "httpd/refuse.hpp"
+#include "httpd/choose/refuse.hpp"
 
 namespace cb::httpd {
 namespace {

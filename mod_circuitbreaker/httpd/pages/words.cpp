@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "httpd/parse.hpp"
+#include "httpd/config/parse.hpp"
 
 namespace cb::httpd {
 namespace {

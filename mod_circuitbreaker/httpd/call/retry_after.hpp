@@ -1,0 +1,18 @@
+// A backend's own Retry-After (RFC 9110 10.2.3).
+//
+// Purpose: `CircuitBreakerOpenTime ... retry-after=On`: who asks for time gets it.
+// Thread safety: reads one request.
+#ifndef CIRCUITBREAKER_HTTPD_CALL_RETRY_AFTER_HPP
+#define CIRCUITBREAKER_HTTPD_CALL_RETRY_AFTER_HPP
+
+#include "core/policy.hpp"
+#include "httpd/httpd_api.hpp"
+
+namespace cb::httpd {
+
+/// The time that the response asks for, ms; 0 if it asks for none, or not in a way that can be read. At most a day.
+[[nodiscard]] core::Millis retry_after_of(const request_rec* r) noexcept;
+
+}  // namespace cb::httpd
+
+#endif

@@ -1,0 +1,97 @@
+#include "refuse.hpp"
+
+#include <algorithm>
+
+#include "health.hpp"
+#include "httpd/call/probe_marks.hpp"
+#include "httpd/request/environment.hpp"
+#include "httpd/runtime.hpp"
+#include "ramp.hpp"
+
+namespace cb::httpd {
+namespace {
+
+constexpr core::Millis kNever = ~core::Millis{0};
+
+/// `wait`: until the member may be probed, or take a request again; kNever while an operator holds it open.
+void note(RequestState& state, const Breaker& breaker, shm::Refusal refusal, core::Millis wait) noexcept {
+    Refused& refused = state.refused;
+    if (refused.why != shm::Refusal::none && wait >= refused.wait) return;
+    refused = {refusal, wait, wants_retry_after(state.r, breaker)};
+}
+
+core::Millis wait_for(shm::Slot& slot, const Breaker& breaker, bool early) noexcept {
+    const core::State state = core::state_of(slot.word.load(std::memory_order_relaxed));
+    if (state == core::State::forced_open) return kNever;
+    return shm::time_to_probe(slot, breaker.policy, runtime.process, early);
+}
+
+}  // namespace
+
+void count_refusal(const Breaker& breaker, shm::Slot& slot, shm::Refusal refusal) noexcept {
+    auto& counters = breaker.is_enforcing() ? slot.totals.refused : slot.totals.would_refuse;
+    counters[static_cast<std::size_t>(refusal)].fetch_add(1, std::memory_order_relaxed);
+}
+
+shm::Refusal refusal_of(RequestState& state, Breaker& breaker, shm::Slot& slot) noexcept {
+    if (!breaker.is_enforcing()) return shm::Refusal::none;  // Observe: admit() asks, and counts what would have been
+    shm::RampTicket* const ticket = ramp_ticket(state, breaker, slot);
+    if (ticket == nullptr) return shm::Refusal::none;  // closed: the usual case
+    core::Decision decision = shm::peek(slot, breaker.policy, runtime.process, ticket);
+    if (decision == core::Decision::refuse && breaker.policy.early_probe) {
+        heed_health_check(breaker, slot);
+        decision = shm::peek(slot, breaker.policy, runtime.process, ticket);
+    }
+    const bool is_refused =
+        decision == core::Decision::refuse || (decision == core::Decision::probe && !may_probe(state, breaker, slot));
+    if (!is_refused) return shm::Refusal::none;
+    return shm::refusal_in(core::state_of(slot.word.load(std::memory_order_relaxed)));
+}
+
+void note_refusals(RequestState& state, const Mask& mask) noexcept {
+    for (int i = 0; i < mask.count(); ++i) {
+        const shm::Refusal refusal = mask.refusal(i);
+        if (refusal == shm::Refusal::none) continue;
+        Breaker* const breaker = runtime.registry->find(*mask.member(i));
+        if (breaker == nullptr) continue;
+        shm::Slot& slot = *breaker->slot.load(std::memory_order_acquire);
+        note(state, *breaker, refusal, wait_for(slot, *breaker, can_be_last_resort(state, *mask.member(i))));
+    }
+}
+
+void note_refusal(RequestState& state, const Breaker& breaker, shm::Slot& slot, shm::Refusal refusal) noexcept {
+    note(state, breaker, refusal, wait_for(slot, breaker, false));
+}
+
+int refuse(RequestState& state) noexcept {
+    const Refused& refused = state.refused;
+    // None: only members that were tried before, or a fallback without any.
+    if (refused.why == shm::Refusal::none) return HTTP_SERVICE_UNAVAILABLE;
+    tell_refusal(state, name(refused.why));
+    if (refused.with_retry_after && refused.wait != kNever) {
+        const core::Millis seconds = std::max<core::Millis>((refused.wait + 999) / 1000, 1);
+        state.retry_after = apr_psprintf(state.r->pool, "%" APR_UINT64_T_FMT, seconds);
+        apr_table_setn(state.r->err_headers_out, "Retry-After", state.retry_after);
+    }
+    return HTTP_SERVICE_UNAVAILABLE;
+}
+
+const char* name(shm::Refusal refusal) noexcept {
+    switch (refusal) {
+        case shm::Refusal::none:
+            return "none";
+        case shm::Refusal::open:
+            return "open";
+        case shm::Refusal::half_open:
+            return "half-open";
+        case shm::Refusal::ramp:
+            return "ramp";
+        case shm::Refusal::forced_open:
+            return "forced-open";
+        case shm::Refusal::max_concurrent:
+            return "max-concurrent";
+    }
+    return "unknown";
+}
+
+}  // namespace cb::httpd

@@ -1,0 +1,253 @@
+#include "select.hpp"
+
+#include <algorithm>
+
+#include "fallback.hpp"
+#include "httpd/call/call.hpp"
+#include "httpd/call/probe_marks.hpp"
+#include "httpd/runtime.hpp"
+#include "mask.hpp"
+#include "ramp.hpp"
+#include "read_ahead.hpp"
+#include "refuse.hpp"
+
+namespace cb::httpd {
+namespace {
+
+/// Of a probe whose body was not here when it began, whatever the open time.
+constexpr core::Millis kLeastTimeForUpload = 5 * core::kMillisPerSecond;
+
+/// The breaker of a call to that worker, if it has one. A request may name a unix domain socket for a worker that has
+/// none of its own; for a balancer's members it can't, as mod_proxy_balancer makes the URL anew.
+Breaker* find_breaker(const RequestState& state, const proxy_worker& worker) noexcept {
+    const char* const socket = state.balancer == nullptr ? apr_table_get(state.r->notes, "uds_path") : nullptr;
+    return runtime.registry->find(worker, socket);
+}
+
+/// Takes the permit for a call to `worker`. Refusal::none if it may be made (with or without a breaker).
+/// `is_last_resort`: there is no other member.
+shm::Refusal take_permit(RequestState& state, proxy_worker& worker, bool is_last_resort) noexcept {
+    state.call.breaker = nullptr;  // of the call before, if there was one
+    unmark_request(state);
+    if (state.body != nullptr) {
+        state.body->probe = nullptr;
+        state.body->due_at = 0;
+    }
+    Breaker* const breaker = find_breaker(state, worker);
+    if (breaker == nullptr) return shm::Refusal::none;
+    shm::Slot& slot = *breaker->slot.load(std::memory_order_acquire);
+    const core::Millis span = lease_span(state.r, *breaker, worker);
+    const shm::Admission admission =
+        shm::admit(slot, breaker->policy, runtime.process, in_flight(*breaker), may_probe(state, *breaker, slot), span,
+                   ramp_ticket(state, *breaker, slot), is_last_resort);
+    if (admission.refusal != shm::Refusal::none) {
+        if (breaker->is_enforcing()) return admission.refusal;
+        count_refusal(*breaker, slot, admission.refusal);
+    }
+    begin_call(state, *breaker, slot, worker, admission.permit);
+    const bool is_probe = admission.permit.kind == shm::PermitKind::probe;
+    // In Observe nothing changes for a client.
+    if (state.body != nullptr && is_probe && breaker->is_enforcing()) {
+        state.body->probe = &state.call.permit;
+        if (!state.body->is_whole()) {
+            state.body->due_at =
+                admission.permit.taken_at + std::max(breaker->policy.open_time.base, kLeastTimeForUpload);
+        }
+    }
+    mark_request(state, *breaker, slot, is_probe);
+    return shm::Refusal::none;
+}
+
+/// For as much of the request's body as a permit for that member needs. OK, or what is wrong with the request.
+int wait_for_body(const RequestState& state, const proxy_worker& worker) noexcept {
+    const Breaker* const breaker = state.body != nullptr ? find_breaker(state, worker) : nullptr;
+    return breaker != nullptr ? read_ahead(state, *breaker, *breaker->slot.load(std::memory_order_acquire)) : OK;
+}
+
+/// Room for every member of the balancer once.
+proxy_worker** list_of_members(const RequestState& state) noexcept {
+    // Members may be added while we choose; there are never more than this.
+    const int room = state.balancer->max_workers + state.balancer->workers->nelts + 1;
+    return static_cast<proxy_worker**>(
+        apr_palloc(state.r->pool, static_cast<apr_size_t>(room) * sizeof(proxy_worker*)));
+}
+
+void note_tried(RequestState& state, proxy_worker* worker) noexcept {
+    if (state.tried == nullptr) state.tried = list_of_members(state);
+    state.tried[state.tried_count++] = worker;
+}
+
+/// mod_proxy comes again, as `worker` has failed the request.
+void note_failed(RequestState& state, proxy_worker* worker) noexcept {
+    if (state.failed_of != state.balancer) {
+        state.failed = list_of_members(state);
+        state.failed_of = state.balancer;
+        state.failed_count = 0;
+    }
+    proxy_worker** const end = state.failed + state.failed_count;
+    if (std::find(state.failed, end, worker) == end) state.failed[state.failed_count++] = worker;
+}
+
+/// Nobody is left. After a call that failed the answer is that call's, and no refusal.
+int give_up(RequestState& state, const Mask& mask) noexcept {
+    if (state.tried_count > 0) return HTTP_SERVICE_UNAVAILABLE;
+    note_refusals(state, mask);
+    return refuse(state);
+}
+
+/// Nobody is left to ask.
+constexpr int kNobody = -100;
+
+/// Lets mod_proxy choose until a permit could be taken. Each round has one member less, so it ends. With
+/// `last_resort` open members are left too, one after the other.
+int choose_among(RequestState& state, Mask& mask, bool last_resort, proxy_worker** worker, proxy_balancer** balancer,
+                 char** url) noexcept {
+    for (;;) {
+        *worker = nullptr;
+        if (mask.has_nobody_left(state) && !(last_resort && mask.show_last_resort(state))) return kNobody;
+        proxy_balancer view = *state.balancer;
+        *balancer = mask.is_empty() ? state.balancer : mask.apply(view);
+        state.is_nested = true;
+        const int rv = proxy.run_pre_request(worker, balancer, state.r, state.conf, url);
+        state.is_nested = false;
+        *balancer = state.balancer;
+        if (rv != OK || *worker == nullptr) {
+            if (rv != HTTP_SERVICE_UNAVAILABLE || mask.is_empty()) return rv;
+            // nofailover: the session's own member is out, and nothing else will do.
+            if (mask.last_resort() == nullptr) return give_up(state, mask);
+            mask.hide_last_resort();
+            continue;
+        }
+        if (const int status = wait_for_body(state, **worker); status != OK) {
+            *worker = nullptr;
+            return status;
+        }
+        const shm::Refusal refusal = take_permit(state, **worker, mask.last_resort() == *worker);
+        if (refusal == shm::Refusal::none) return OK;
+        // Another process was faster: without this member, then, and from the URL that we were given.
+        mask.hide(**worker, refusal);
+        *url = apr_pstrdup(state.r->pool, state.balancer_url);
+    }
+}
+
+/// Among the members of the fallback, and if it refuses too, among those of both that may be a last resort.
+int choose_with_fallback(RequestState& state, Mask& own, const BeforeFallback& before, proxy_worker** worker,
+                         proxy_balancer** balancer, char** url) noexcept {
+    sync_members(*state.balancer, state.r->server, state.conf);
+    Mask mask(state);
+    int rv = choose_among(state, mask, false, worker, balancer, url);
+    if (rv == kNobody) {
+        leave_fallback(state, before, url);
+        rv = choose_among(state, own, true, worker, balancer, url);
+        if (rv == kNobody) note_refusals(state, own);
+    }
+    if (rv == kNobody && take_fallback_of_balancer(state, url)) {
+        rv = choose_among(state, mask, true, worker, balancer, url);
+    }
+    mask.count_refusals();
+    return rv == kNobody ? give_up(state, mask) : rv;
+}
+
+int choose(RequestState& state, Mask& mask, proxy_worker** worker, proxy_balancer** balancer, char** url) noexcept {
+    int rv = choose_among(state, mask, false, worker, balancer, url);
+    if (rv == kNobody) {
+        const BeforeFallback before(state);
+        if (!has_member_of_its_own(state) && take_fallback_of_balancer(state, url)) {
+            rv = choose_with_fallback(state, mask, before, worker, balancer, url);
+        } else {
+            rv = choose_among(state, mask, true, worker, balancer, url);
+            if (rv == kNobody) rv = give_up(state, mask);
+        }
+    }
+    mask.count_refusals();
+    return rv;
+}
+
+/// Among the members of state.balancer, as they are now.
+int choose_anew(RequestState& state, proxy_worker** worker, proxy_balancer** balancer, char** url) noexcept {
+    sync_members(*state.balancer, state.r->server, state.conf);
+    Mask mask(state);
+    return choose(state, mask, worker, balancer, url);
+}
+
+bool names_balancer(const char* url) noexcept {
+    return ap_cstr_casecmpn(url, BALANCER_PREFIX, sizeof(BALANCER_PREFIX) - 1) == 0;
+}
+
+/// A worker without a balancer: mod_proxy looks it up after the hooks, so we do it here.
+int admit_plain_worker(RequestState& state, proxy_worker** worker, proxy_balancer** balancer, char** url) noexcept {
+    state.is_nested = true;
+    const int rv = proxy.run_pre_request(worker, balancer, state.r, state.conf, url);
+    state.is_nested = false;
+    if (rv != DECLINED || *balancer != nullptr) return rv;
+    *worker = proxy.get_worker_ex(state.r->pool, nullptr, state.conf, *url, AP_PROXY_WORKER_NO_UDS);
+    if (*worker == nullptr) return DECLINED;  // the generic worker, or none: mod_proxy's business
+    Breaker* const breaker = find_breaker(state, **worker);
+    if (breaker == nullptr) return OK;
+    shm::Slot& slot = *breaker->slot.load(std::memory_order_acquire);
+    shm::Refusal refusal = refusal_of(state, *breaker, slot);
+    if (refusal == shm::Refusal::none) {
+        if (const int status = wait_for_body(state, **worker); status != OK) return status;
+        refusal = take_permit(state, **worker, false);
+        if (refusal == shm::Refusal::none) return OK;
+    }
+    count_refusal(*breaker, slot, refusal);
+    *worker = nullptr;
+    if (breaker->is_enforcing() && take_fallback_of_worker(state, *breaker, url)) {
+        note_refusal(state, *breaker, slot, refusal);
+        return choose_anew(state, worker, balancer, url);
+    }
+    note_refusal(state, *breaker, slot, refusal);
+    return refuse(state);
+}
+
+extern "C" int on_pre_request(proxy_worker** worker, proxy_balancer** balancer, request_rec* r, proxy_server_conf* conf,
+                              char** url) noexcept {
+    if (runtime.registry == nullptr || r->proxyreq != PROXYREQ_REVERSE) return DECLINED;
+    RequestState& state = *request_state(r, true);
+    if (state.is_nested) return DECLINED;
+    state.is_fallback = false;
+    state.refused = {};
+    close_call(state);  // Observe: mod_proxy comes again for its own failover
+    state.conf = conf;
+    if (state.body == nullptr) state.body = watch_body(r);
+    proxy_balancer* chosen = *balancer;
+    if (chosen == nullptr && names_balancer(*url)) {
+        chosen = proxy.get_balancer(r->pool, conf, *url, 1);
+        if (chosen == nullptr) return DECLINED;
+    }
+    if (chosen == nullptr) {
+        state.balancer = nullptr;
+        return admit_plain_worker(state, worker, balancer, url);
+    }
+    sync_members(*chosen, r->server, conf);
+    state.balancer = chosen;
+    state.balancer_url = *url;
+    if (*balancer != nullptr && *worker != nullptr) note_failed(state, *worker);
+    Mask mask(state);
+    if (!mask.has_breakers()) return DECLINED;
+    return choose(state, mask, worker, balancer, url);
+}
+
+}  // namespace
+
+int choose_another(RequestState& state, proxy_worker& failed, proxy_worker** worker, char** url) noexcept {
+    note_tried(state, &failed);
+    state.refused = {};
+    *url = apr_pstrdup(state.r->pool, state.balancer_url);
+    proxy_balancer* balancer = state.balancer;
+    return choose_anew(state, worker, &balancer, url);
+}
+
+void sync_members(proxy_balancer& balancer, server_rec* s, proxy_server_conf* conf) noexcept {
+    if (balancer.s->wupdated <= balancer.wupdated) return;
+    if (PROXY_THREAD_LOCK(&balancer) != APR_SUCCESS) return;
+    proxy.sync_balancer(&balancer, s, conf);
+    PROXY_THREAD_UNLOCK(&balancer);
+}
+
+void register_select_hook() noexcept {
+    proxy.hook_pre_request(on_pre_request, nullptr, nullptr, APR_HOOK_REALLY_FIRST);
+}
+
+}  // namespace cb::httpd

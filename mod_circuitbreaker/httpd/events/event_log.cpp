@@ -1,0 +1,116 @@
+#include "event_log.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "httpd/config/parse.hpp"
+
+namespace cb::httpd {
+namespace {
+
+/// APR has no call for this on a pipe that httpd has made.
+bool set_non_blocking(int fd) noexcept {
+    const int flags = fcntl(fd, F_GETFL);
+    return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
+}
+
+apr_file_t* open_program(apr_pool_t* pconf, const char* program, server_rec* s) noexcept {
+    piped_log* const pipe = ap_open_piped_log(pconf, program);
+    if (pipe == nullptr) {
+        ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_CRIT, 0, s,
+                     "mod_circuitbreaker: CircuitBreakerEventLog: can't start the program \"%s\"", program);
+        return nullptr;
+    }
+    return ap_piped_log_write_fd(pipe);
+}
+
+apr_status_t open_to_write(apr_pool_t* pconf, const char* path, apr_file_t*& file) noexcept {
+    constexpr apr_int32_t kFlags = APR_FOPEN_APPEND | APR_FOPEN_WRITE | APR_FOPEN_CREATE | APR_FOPEN_LARGEFILE |
+                                   APR_FOPEN_NONBLOCK;  // a FIFO without a reader must not hang the start
+    const apr_status_t status = apr_file_open(&file, path, kFlags, APR_OS_DEFAULT, pconf);
+    if (status != ENXIO) return status;
+    // Such a FIFO can't be opened for writing. But a restart must not end httpd because its reader restarts too: for a
+    // moment we are the reader. Its lines are lost, and said to be, until there is one.
+    const int reader = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    if (reader < 0) return status;
+    const apr_status_t again = apr_file_open(&file, path, kFlags, APR_OS_DEFAULT, pconf);
+    close(reader);
+    return again;
+}
+
+apr_file_t* open_file(apr_pool_t* pconf, const char* name, server_rec* s) noexcept {
+    apr_file_t* file = nullptr;
+    const char* const path = ap_server_root_relative(pconf, name);
+    const apr_status_t status = path == nullptr ? APR_EBADPATH : open_to_write(pconf, path, file);
+    if (status == APR_SUCCESS) return file;
+    ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_CRIT, status, s,
+                 "mod_circuitbreaker: CircuitBreakerEventLog: can't open \"%s\"", path != nullptr ? path : name);
+    return nullptr;
+}
+
+void note_loss(int error) noexcept {
+    shm::Header& header = *runtime.segment.header;
+    const std::uint64_t before = header.events_lost.fetch_add(1, std::memory_order_relaxed);
+    std::uint64_t none = 0;
+    if (!header.events_spell.compare_exchange_strong(none, before + 1, std::memory_order_relaxed)) return;
+    ap_log_error(APLOG_MARK, APLOG_WARNING, error, runtime.server,
+                 "circuit breaker: the event log does not take its lines; they are lost until it does");
+}
+
+void note_success() noexcept {
+    shm::Header& header = *runtime.segment.header;
+    if (header.events_spell.load(std::memory_order_relaxed) == 0) return;
+    const std::uint64_t spell = header.events_spell.exchange(0, std::memory_order_relaxed);
+    if (spell == 0) return;
+    ap_log_error(APLOG_MARK, APLOG_WARNING, 0, runtime.server,
+                 "circuit breaker: the event log takes its lines again; %" APR_UINT64_T_FMT " were lost",
+                 header.events_lost.load(std::memory_order_relaxed) - (spell - 1));
+}
+
+}  // namespace
+
+const char* read_event_log(const Words& words, Settings& settings) noexcept {
+    settings.event_log = nullptr;
+    const char* const target = words.word[0];
+    if (is_word(target, "Off")) return nullptr;
+    const char* program = target;
+    while (*program == '|' || (program > target && *program == '$'))
+        ++program;
+    while (apr_isspace(*program))
+        ++program;
+    if (*program == '\0') return words.wrong(target, "a file, \"|PROGRAM\", or Off");
+    settings.event_log = apr_pstrdup(words.cmd->pool, target);
+    return nullptr;
+}
+
+bool open_event_log(apr_pool_t* pconf, server_rec* main_server) noexcept {
+    const char* const target = server_settings(main_server).event_log;
+    if (target == nullptr) return true;
+    apr_file_t* const file =
+        *target == '|' ? open_program(pconf, target + 1, main_server) : open_file(pconf, target, main_server);
+    if (file == nullptr) return false;
+    int fd = -1;
+    if (apr_os_file_get(&fd, file) != APR_SUCCESS || !set_non_blocking(fd)) return false;
+    runtime.segment.header->events_spell.store(0, std::memory_order_relaxed);  // of the log before this one
+    runtime.event_log = fd;
+    return true;
+}
+
+void write_event(const shm::Slot& slot, const EventData& event) noexcept {
+    if (runtime.event_log < 0) return;
+    char line[kMaxEventLine];
+    const std::size_t length = write_event_line(line, slot, event);
+    ssize_t written = 0;
+    do {
+        written = write(runtime.event_log, line, length);
+    } while (written < 0 && errno == EINTR);
+    if (written == static_cast<ssize_t>(length)) {
+        note_success();
+    } else {
+        note_loss(written < 0 ? errno : ENOSPC);
+    }
+}
+
+}  // namespace cb::httpd

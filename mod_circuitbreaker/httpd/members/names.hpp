@@ -1,0 +1,31 @@
+// What a member is called wherever it is shown: virtual host, balancer, member.
+//
+// Purpose: one place, so that events and metrics call a member the same.
+// Thread safety: reads shared memory and configuration only.
+#ifndef CIRCUITBREAKER_HTTPD_MEMBERS_NAMES_HPP
+#define CIRCUITBREAKER_HTTPD_MEMBERS_NAMES_HPP
+
+#include <string_view>
+
+#include "httpd/runtime.hpp"
+
+namespace cb::httpd {
+
+struct MemberNames {
+    std::string_view vhost;      // "" where this process does not know the member's configuration
+    std::string_view balancer;   // "" for a worker without one
+    std::string_view member[4];  // its parts: of a member on a unix socket "unix:", path, "|", name
+};
+
+[[nodiscard]] inline MemberNames names_of(const shm::Slot& slot) noexcept {
+    const std::uint32_t index = runtime.segment.index_of(slot);
+    const Breaker* const breaker = runtime.registry != nullptr ? runtime.registry->at(index) : nullptr;
+    const bool is_socket = slot.identity.uds_path[0] != '\0';
+    return {breaker != nullptr ? breaker->vhost : "",
+            slot.identity.balancer,
+            {is_socket ? "unix:" : "", slot.identity.uds_path, is_socket ? "|" : "", slot.identity.name}};
+}
+
+}  // namespace cb::httpd
+
+#endif

@@ -1,0 +1,122 @@
+// The breakers of this process: from mod_proxy's worker to policy and shared slot.
+//
+// Purpose: built by the parent in post_config, inherited by every child, completed in a child for members that are
+// added at run time. Keyed by `proxy_worker_shared`, which virtual hosts that inherit a balancer share. Thread safety:
+// find() from any thread, lock-free. build() in post_config, adopt_child() in child_init. Invariants: a Breaker is
+// never freed or changed while requests run, except that `slot` of a busy one may be filled in.
+#ifndef CIRCUITBREAKER_HTTPD_MEMBERS_REGISTRY_HPP
+#define CIRCUITBREAKER_HTTPD_MEMBERS_REGISTRY_HPP
+
+#include <atomic>
+
+#include "httpd/config/settings.hpp"
+#include "httpd/proxy_api.hpp"
+#include "shm/table.hpp"
+
+namespace cb::httpd {
+
+/// What a member is called in logs and pages: on a unix domain socket `unix:PATH|URL`.
+struct MemberText {
+    char text[sizeof "unix:|" + shm::Identity::kUdsPath + shm::Identity::kName] = "";
+    MemberText() noexcept = default;
+    explicit MemberText(const shm::Identity& identity) noexcept;
+};
+
+struct Breaker {
+    const proxy_worker_shared* key;
+    core::Policy policy;
+    RuleList rules;  // verdict rules: of probes only, and of all calls
+    RuleList probe_rules;
+    core::Rule failing_statuses;     // of the built-in verdicts
+    const ap_expr_info_t* probe_if;  // nullptr: every request may be a probe
+    const char* probe_header;        // nullptr: none
+    const char* fallback;            // nullptr: none
+    const char* name;                // as mod_proxy shows it, with its socket path
+    const char* balancer;            // "" for a worker without one
+    const char* vhost;               // name:port of the server that defines it
+    shm::Identity identity;
+    std::atomic<shm::Slot*> slot;  // nullptr: runs without a breaker (table full, or being claimed by another process)
+    std::atomic<std::uint64_t> last_check;  // what health.cpp has seen in this process
+    std::uint32_t index;
+    bool is_final;  // no use trying to bind again
+
+    [[nodiscard]] bool is_enforcing() const noexcept { return policy.mode == core::Mode::on; }
+    /// All that the configuration says of a worker, for a socket that requests name for it.
+    void copy_settings(const Breaker& base) noexcept;
+};
+
+/// A unix domain socket that requests name for a worker that has none of its own (SetHandler "proxy:unix:PATH|URL").
+/// mod_proxy then calls that socket, so it is a member.
+struct RequestedSocket {
+    enum class Progress : std::uint8_t { none, filling, ready };
+    std::atomic<Progress> progress;
+    Breaker breaker;
+    MemberText name;
+};
+inline constexpr std::uint32_t kMaxSockets = 64;  // of the server; clients may have a hand in their names
+
+class Registry {
+  public:
+    /// Every member whose breaker is not Off gets its slot. Returns their number; `without` counts those that got none.
+    static Registry* build(apr_pool_t* pconf, apr_pool_t* ptemp, server_rec* main_server, const shm::Segment& segment,
+                           std::uint64_t epoch, std::uint32_t& without) noexcept;
+
+    /// The breaker of a worker, with its slot; nullptr if it has none.
+    [[nodiscard]] Breaker* find(const proxy_worker& worker) noexcept;
+
+    /// The same for a call that goes to `socket` (nullptr: none) if the worker has no socket of its own.
+    [[nodiscard]] Breaker* find(const proxy_worker& worker, const char* socket) noexcept;
+
+    /// Knows the sockets that requests have named in other processes, or before a restart.
+    void meet_sockets() noexcept;
+
+    /// The breaker whose slot has this index, or nullptr.
+    [[nodiscard]] const Breaker* at(std::uint32_t index) const noexcept {
+        return index < capacity_ ? by_index_[index].load(std::memory_order_acquire) : nullptr;
+    }
+
+    /// Those of the configuration, and of members that were added at run time.
+    template <class Visit>
+    void for_each(Visit visit) noexcept {
+        for (std::uint32_t i = 0; i < size_; ++i) {
+            if (Breaker* const breaker = table_[i].load(std::memory_order_acquire)) visit(*breaker);
+        }
+    }
+
+    /// When the server stops, mod_proxy_balancer may keep its members' status in a file (BalancerPersist): without what
+    /// is ours in it. To be called after its post_config.
+    void give_back_at_exit(apr_pool_t* pconf) noexcept;
+
+    /// In a child whose slots may have been freed meanwhile: it runs without breakers.
+    void forget_slots() noexcept;
+
+  private:
+    Breaker* find_key(const proxy_worker_shared* key) const noexcept;
+    bool insert(Breaker* breaker) noexcept;
+    Breaker* adopt(const proxy_worker& worker) noexcept;
+    Breaker* find_socket(const Breaker& base, const char* path) noexcept;
+    Breaker* add_socket(RequestedSocket& socket, const Breaker& base, const char* path) noexcept;
+    bool has_room_for_sockets() noexcept;
+    /// `worker`: whose errors it owns, nullptr for a socket that a request has named. `is_fresh`: the worker's status
+    /// has just come from the configuration.
+    bool bind(Breaker& breaker, proxy_worker_shared* worker, bool is_fresh) noexcept;
+
+    std::atomic<Breaker*>* table_;
+    std::atomic<Breaker*>* by_index_;
+    RequestedSocket* sockets_;  // [kMaxSockets], filled in their order
+    std::atomic<bool> has_no_room_;
+    std::uint32_t size_;  // a power of two
+    std::uint32_t capacity_;
+    server_rec* main_server_;
+    std::uint64_t epoch_;
+};
+
+/// Members and room for those that may be added at run time, of all breakers that are not Off.
+[[nodiscard]] std::uint32_t count_members(apr_pool_t* ptemp, server_rec* main_server) noexcept;
+
+/// The vhost part of a member's identity: its first address and ServerName, the same over restarts and reordering.
+[[nodiscard]] std::uint64_t vhost_hash(server_rec* main_server, const server_rec* server) noexcept;
+
+}  // namespace cb::httpd
+
+#endif
