@@ -25,14 +25,12 @@ core::Millis now() noexcept {
 /// The members that mod_proxy could use, for CircuitBreakerMaxOpen.
 shm::Peers peers_of(const RequestState& state) noexcept {
     if (state.balancer == nullptr || state.call.breaker->policy.max_open >= 100) return {};
-    const int count = state.balancer->workers->nelts;
-    auto** const slots =
-        static_cast<shm::Slot**>(apr_palloc(state.r->pool, static_cast<apr_size_t>(count) * sizeof(void*)));
+    const Members members = runtime.registry->members(*state.balancer);
+    auto** const slots = static_cast<shm::Slot**>(apr_palloc(state.r->pool, members.size() * sizeof(void*)));
     std::uint32_t used = 0;
-    for (int i = 0; i < count; ++i) {
-        const proxy_worker* const worker = workers_of(*state.balancer)[i];
+    for (const proxy_worker* const worker : members) {
         constexpr unsigned kOut = PROXY_WORKER_DISABLED | PROXY_WORKER_STOPPED | PROXY_WORKER_DRAIN;
-        if (worker == nullptr || (worker->s->status & kOut) != 0) continue;
+        if ((worker->s->status & kOut) != 0) continue;
         Breaker* const breaker = runtime.registry->find(*worker);
         slots[used++] = breaker != nullptr ? breaker->slot.load(std::memory_order_acquire) : nullptr;
     }

@@ -66,10 +66,10 @@ BeforeFallback::BeforeFallback(const RequestState& state) noexcept
 
 bool take_fallback_of_balancer(RequestState& state, char** url) noexcept {
     const char* of_policy = nullptr;
-    for (int i = 0; i < state.balancer->workers->nelts && of_policy == nullptr; ++i) {
-        const proxy_worker* const worker = workers_of(*state.balancer)[i];
-        const Breaker* const breaker = worker != nullptr ? runtime.registry->find(*worker) : nullptr;
+    for (const proxy_worker* const worker : runtime.registry->members(*state.balancer)) {
+        const Breaker* const breaker = runtime.registry->find(*worker);
         if (breaker != nullptr && breaker->is_enforcing()) of_policy = breaker->fallback;
+        if (of_policy != nullptr) break;
     }
     return take(state, nullptr, name_for(state.r, of_policy), rest_of(*url, state.balancer->s->name), url);
 }

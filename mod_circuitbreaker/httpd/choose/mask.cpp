@@ -26,7 +26,8 @@ Session session_of(const RequestState& state) noexcept {
 bool is_barred(const RequestState& state, const proxy_worker_shared& worker) noexcept {
     constexpr unsigned kBarred = PROXY_WORKER_NOT_USABLE_BITMAP & ~static_cast<unsigned>(PROXY_WORKER_IN_ERROR);
     if ((worker.status & kBarred) != 0) return true;
-    return (worker.status & PROXY_WORKER_DRAIN) != 0 && !is_bound(session_of(state), *state.balancer, worker);
+    return (worker.status & PROXY_WORKER_DRAIN) != 0 &&
+           !is_bound(session_of(state), runtime.registry->members(*state.balancer), worker);
 }
 
 /// It has had this request. mod_proxy's forcerecovery might choose it again and again, as long as it has attempts.
@@ -35,7 +36,8 @@ bool has_failed(const RequestState& state, const proxy_worker* worker) noexcept 
 }
 
 bool is_bound_elsewhere(const RequestState& state, const proxy_worker_shared& worker) noexcept {
-    return has_member_of_its_own(state) && !is_bound(session_of(state), *state.balancer, worker);
+    return has_member_of_its_own(state) &&
+           !is_bound(session_of(state), runtime.registry->members(*state.balancer), worker);
 }
 
 }  // namespace
@@ -45,11 +47,10 @@ bool has_member_of_its_own(const RequestState& state) noexcept {
     if (balancer.s->sticky_force == 0) return false;
     const Session session = session_of(state);
     if (session.value == nullptr) return false;
-    for (int i = 0; i < balancer.workers->nelts; ++i) {
-        const proxy_worker* const worker = workers_of(balancer)[i];
-        if (worker != nullptr && std::strcmp(worker->s->route, session.route) == 0) return true;
-    }
-    return false;
+    const Members members = runtime.registry->members(*state.balancer);
+    return std::any_of(members.begin(), members.end(), [&](const proxy_worker* worker) noexcept {
+        return std::strcmp(worker->s->route, session.route) == 0;
+    });
 }
 
 bool is_usable(const RequestState& state, const proxy_worker& worker) noexcept {
@@ -57,8 +58,7 @@ bool is_usable(const RequestState& state, const proxy_worker& worker) noexcept {
 }
 
 bool can_be_last_resort(const RequestState& state, const proxy_worker& worker) noexcept {
-    const proxy_balancer& balancer = *state.balancer;
-    if (balancer.workers->nelts < 2 || balancer.s->forcerecovery == 0) return false;
+    if (runtime.registry->members(*state.balancer).size() < 2 || state.balancer->s->forcerecovery == 0) return false;
     return is_usable(state, worker);
 }
 
@@ -70,11 +70,9 @@ bool is_last_resort(RequestState& state, const proxy_worker& worker) noexcept {
            may_probe(state, *breaker, slot);
 }
 
-Mask::Mask(RequestState& state) noexcept
-    : pool_(state.r->pool), workers_(workers_of(*state.balancer)), count_(state.balancer->workers->nelts) {
-    for (int i = 0; i < count_; ++i) {
-        const proxy_worker* const worker = workers_[i];
-        if (worker == nullptr) continue;  // just being added by another thread
+Mask::Mask(RequestState& state) noexcept : pool_(state.r->pool), members_(runtime.registry->members(*state.balancer)) {
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+        const proxy_worker* const worker = members_[i];
         bool is_tried = false;
         for (int t = 0; t < state.tried_count; ++t)
             is_tried = is_tried || state.tried[t] == worker;
@@ -91,53 +89,56 @@ Mask::Mask(RequestState& state) noexcept
     }
 }
 
-void Mask::hide_at(int i, shm::Refusal refusal) noexcept {
+void Mask::hide_at(std::size_t i, shm::Refusal refusal) noexcept {
     if (hidden_ == nullptr) {
-        hidden_ = static_cast<Hidden*>(apr_pcalloc(pool_, static_cast<apr_size_t>(count_) * sizeof(Hidden)));
+        hidden_ = static_cast<Hidden*>(apr_pcalloc(pool_, members_.size() * sizeof(Hidden)));
     }
     hidden_[i].is_hidden = true;
     hidden_[i].refusal = refusal;
 }
 
-void Mask::hide(const proxy_worker& worker, shm::Refusal refusal) noexcept {
-    for (int i = 0; i < count_; ++i) {
-        if (workers_[i] == &worker) hide_at(i, refusal);
-    }
+bool Mask::hide(const proxy_worker& worker, shm::Refusal refusal) noexcept {
+    const auto* const found = std::find(members_.data(), members_.data() + members_.size(), &worker);
+    const auto i = static_cast<std::size_t>(found - members_.data());
+    if (i == members_.size()) return false;
+    hide_at(i, refusal);
     if (last_resort_ == &worker) last_resort_ = nullptr;
+    return true;
 }
 
 bool Mask::show_last_resort(RequestState& state) noexcept {
     if (hidden_ == nullptr) return false;
-    int first = -1;
+    const std::size_t none = members_.size();
+    std::size_t first = none;
     core::Millis least = 0;
-    for (int i = 0; i < count_; ++i) {
+    for (std::size_t i = 0; i < members_.size(); ++i) {
         const Hidden& hidden = hidden_[i];
         const bool is_out = hidden.refusal == shm::Refusal::open || hidden.refusal == shm::Refusal::half_open;
         if (!hidden.is_hidden || hidden.was_shown || !is_out) continue;
-        if (!is_last_resort(state, *workers_[i])) continue;
-        const shm::Slot& slot = *runtime.registry->find(*workers_[i])->slot.load(std::memory_order_acquire);
+        if (!is_last_resort(state, *members_[i])) continue;
+        const shm::Slot& slot = *runtime.registry->find(*members_[i])->slot.load(std::memory_order_acquire);
         const core::Word word = core::unpack(slot.word.load(std::memory_order_seq_cst));
         const bool is_open = word.state == core::State::open;
         const core::Millis left = is_open ? core::open_remaining(word, runtime.process.clock.now()) : 0;
-        if (first >= 0 && left >= least) continue;
+        if (first != none && left >= least) continue;
         first = i;
         least = left;
     }
-    if (first < 0) return false;
+    if (first == none) return false;
     hidden_[first].is_hidden = false;
     hidden_[first].was_shown = true;
-    last_resort_ = workers_[first];
+    last_resort_ = members_[first];
     return true;
 }
 
 void Mask::hide_last_resort() noexcept {
-    if (last_resort_ != nullptr) hide(*last_resort_, shm::Refusal::open);
+    if (last_resort_ != nullptr) (void)hide(*last_resort_, shm::Refusal::open);
 }
 
 void Mask::count_refusals() const noexcept {
-    for (int i = 0; i < count_; ++i) {
+    for (std::size_t i = 0; i < members_.size(); ++i) {
         const shm::Refusal why = refusal(i);
-        Breaker* const breaker = why != shm::Refusal::none ? runtime.registry->find(*workers_[i]) : nullptr;
+        Breaker* const breaker = why != shm::Refusal::none ? runtime.registry->find(*members_[i]) : nullptr;
         if (breaker != nullptr) count_refusal(*breaker, *breaker->slot.load(std::memory_order_acquire), why);
     }
 }
@@ -147,17 +148,16 @@ bool Mask::has_nobody_left(const RequestState& state) const noexcept {
     bool hides_any_usable = false;
     bool is_all_in_error = true;  // then forcerecovery makes mod_proxy try those without a breaker
     bool is_any_recoverable = false;
-    for (int i = 0; i < count_; ++i) {
-        if (workers_[i] == nullptr) continue;
-        const bool can_be_used = is_usable(state, *workers_[i]);
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+        const bool can_be_used = is_usable(state, *members_[i]);
         if (hidden_ != nullptr && hidden_[i].is_hidden) {
             hides_any_usable = hides_any_usable || can_be_used;
         } else if (can_be_used) {
             return false;
         } else {
-            is_all_in_error = is_all_in_error && (workers_[i]->s->status & PROXY_WORKER_IN_ERROR) != 0;
+            is_all_in_error = is_all_in_error && (members_[i]->s->status & PROXY_WORKER_IN_ERROR) != 0;
             is_any_recoverable =
-                is_any_recoverable || !(has_failed(state, workers_[i]) || is_barred(state, *workers_[i]->s));
+                is_any_recoverable || !(has_failed(state, members_[i]) || is_barred(state, *members_[i]->s));
         }
     }
     if (!hides_any_usable && !state.is_fallback) return false;
@@ -167,24 +167,23 @@ bool Mask::has_nobody_left(const RequestState& state) const noexcept {
 
 proxy_balancer* Mask::apply(proxy_balancer& view) const noexcept {
     auto* const array = static_cast<apr_array_header_t*>(apr_pmemdup(pool_, view.workers, sizeof(apr_array_header_t)));
-    auto** const workers = static_cast<proxy_worker**>(
-        apr_pmemdup(pool_, workers_, static_cast<apr_size_t>(count_) * sizeof(proxy_worker*)));
-    for (int i = 0; i < count_; ++i) {
-        if (!hidden_[i].is_hidden || workers_[i] == nullptr) continue;
-        auto* const worker = static_cast<proxy_worker*>(apr_pmemdup(pool_, workers_[i], sizeof(proxy_worker)));
-        worker->s = static_cast<proxy_worker_shared*>(apr_pmemdup(pool_, workers_[i]->s, sizeof(proxy_worker_shared)));
+    auto** const workers = static_cast<proxy_worker**>(apr_pmemdup(pool_, members_.data(), members_.size_bytes()));
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+        if (!hidden_[i].is_hidden) continue;
+        auto* const worker = static_cast<proxy_worker*>(apr_pmemdup(pool_, members_[i], sizeof(proxy_worker)));
+        worker->s = static_cast<proxy_worker_shared*>(apr_pmemdup(pool_, members_[i]->s, sizeof(proxy_worker_shared)));
         // STOPPED as well: it keeps ap_proxy_retry_worker() from clearing the error.
         worker->s->status |= PROXY_WORKER_IN_ERROR | PROXY_WORKER_STOPPED;
         workers[i] = worker;
     }
     array->elts = reinterpret_cast<char*>(workers);
-    array->nelts = array->nalloc = count_;
+    array->nelts = array->nalloc = static_cast<int>(members_.size());
     view.workers = array;
     view.wupdated = APR_INT64_MAX;  // or mod_proxy would sync the real list into this one
     return &view;
 }
 
-shm::Refusal Mask::refusal(int i) const noexcept {
+shm::Refusal Mask::refusal(std::size_t i) const noexcept {
     return hidden_ != nullptr && hidden_[i].is_hidden ? hidden_[i].refusal : shm::Refusal::none;
 }
 

@@ -28,7 +28,8 @@ class Mask {
   public:
     explicit Mask(RequestState& state) noexcept;
 
-    void hide(const proxy_worker& worker, shm::Refusal refusal) noexcept;
+    /// False if the mask does not know that member.
+    [[nodiscard]] bool hide(const proxy_worker& worker, shm::Refusal refusal) noexcept;
     /// Shows the next member that may be a last resort, and no other. False: there is none.
     [[nodiscard]] bool show_last_resort(RequestState& state) noexcept;
     /// The member that is shown as the last resort; nullptr: none.
@@ -46,10 +47,10 @@ class Mask {
     /// Makes `view`, a copy of the balancer, show the hidden members as stopped.
     [[nodiscard]] proxy_balancer* apply(proxy_balancer& view) const noexcept;
 
-    [[nodiscard]] int count() const noexcept { return count_; }
-    [[nodiscard]] const proxy_worker* member(int i) const noexcept { return workers_[i]; }
+    [[nodiscard]] std::size_t count() const noexcept { return members_.size(); }
+    [[nodiscard]] const proxy_worker& member(std::size_t i) const noexcept { return *members_[i]; }
     /// Why member i is hidden by its breaker; none if it isn't, or was only tried before.
-    [[nodiscard]] shm::Refusal refusal(int i) const noexcept;
+    [[nodiscard]] shm::Refusal refusal(std::size_t i) const noexcept;
 
   private:
     struct Hidden {
@@ -57,14 +58,13 @@ class Mask {
         bool was_shown;  // as the last resort
         shm::Refusal refusal;
     };
-    void hide_at(int i, shm::Refusal refusal) noexcept;
+    void hide_at(std::size_t i, shm::Refusal refusal) noexcept;
 
     apr_pool_t* pool_;
-    proxy_worker** workers_;
-    int count_;
+    Members members_;
     bool has_breakers_ = false;
     proxy_worker* last_resort_ = nullptr;
-    Hidden* hidden_ = nullptr;  // [count_], once something is hidden
+    Hidden* hidden_ = nullptr;  // one for each member, once something is hidden
 };
 
 }  // namespace cb::httpd

@@ -44,7 +44,7 @@ shm::RampTicket* ramp_ticket(RequestState& state, const Breaker& breaker, shm::S
     if (breaker_state != core::State::recovering || ticket.kind != shm::RampTicket::Kind::untaken) return &ticket;
     if (state.balancer == nullptr) return &ticket;
     const Session session = find_session(state.r, *state.balancer, state.balancer_url);
-    if (!is_bound(session, *state.balancer, *breaker.key)) return &ticket;
+    if (!is_bound(session, runtime.registry->members(*state.balancer), *breaker.key)) return &ticket;
     // A session that may go nowhere else must not be refused by a ramp, nor one that has begun there.
     const bool is_exempt = state.balancer->s->sticky_force != 0 || shm::is_newcomer(slot, name_of(state.r, session));
     ticket.kind = is_exempt ? shm::RampTicket::Kind::always : shm::RampTicket::Kind::taken;

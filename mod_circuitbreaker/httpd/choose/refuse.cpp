@@ -49,13 +49,13 @@ shm::Refusal refusal_of(RequestState& state, Breaker& breaker, shm::Slot& slot) 
 }
 
 void note_refusals(RequestState& state, const Mask& mask) noexcept {
-    for (int i = 0; i < mask.count(); ++i) {
+    for (std::size_t i = 0; i < mask.count(); ++i) {
         const shm::Refusal refusal = mask.refusal(i);
         if (refusal == shm::Refusal::none) continue;
-        Breaker* const breaker = runtime.registry->find(*mask.member(i));
+        Breaker* const breaker = runtime.registry->find(mask.member(i));
         if (breaker == nullptr) continue;
         shm::Slot& slot = *breaker->slot.load(std::memory_order_acquire);
-        note(state, *breaker, refusal, wait_for(slot, *breaker, can_be_last_resort(state, *mask.member(i))));
+        note(state, *breaker, refusal, wait_for(slot, *breaker, can_be_last_resort(state, mask.member(i))));
     }
 }
 

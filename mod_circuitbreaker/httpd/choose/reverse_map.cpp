@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "httpd/runtime.hpp"
+
 namespace cb::httpd {
 namespace {
 
@@ -24,12 +26,11 @@ Place place_of(apr_pool_t* p, const proxy_worker_shared& worker) noexcept {
     return {url, path != nullptr ? path : url + length, worker.hostname_ex};
 }
 
-apr_array_header_t* places_of(apr_pool_t* p, const proxy_balancer& balancer) noexcept {
-    apr_array_header_t* const places = apr_array_make(p, balancer.workers->nelts, sizeof(Place));
-    for (int i = 0; i < balancer.workers->nelts; ++i) {
-        const proxy_worker* const worker = workers_of(balancer)[i];
-        if (worker != nullptr) APR_ARRAY_PUSH(places, Place) = place_of(p, *worker->s);
-    }
+apr_array_header_t* places_of(apr_pool_t* p, proxy_balancer& balancer) noexcept {
+    const Members members = runtime.registry->members(balancer);
+    apr_array_header_t* const places = apr_array_make(p, static_cast<int>(members.size()), sizeof(Place));
+    for (const proxy_worker* const worker : members)
+        APR_ARRAY_PUSH(places, Place) = place_of(p, *worker->s);
     return places;
 }
 
@@ -164,7 +165,7 @@ void extend(const Mapping& mapping, apr_array_header_t*& lines, apr_array_header
 }  // namespace
 
 void map_answers_of_fallback(RequestState& state, const proxy_worker_shared* worker,
-                             const proxy_balancer& fallback) noexcept {
+                             proxy_balancer& fallback) noexcept {
     request_rec* const r = state.r;
     const proxy_dir_conf& present = proxy_dir_config(r);
     if (present.raliases->nelts + present.cookie_paths->nelts + present.cookie_domains->nelts == 0) return;

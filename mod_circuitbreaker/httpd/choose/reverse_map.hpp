@@ -11,8 +11,7 @@
 namespace cb::httpd {
 
 /// `worker`: the one without a balancer that refuses; nullptr: state.balancer does.
-void map_answers_of_fallback(RequestState& state, const proxy_worker_shared* worker,
-                             const proxy_balancer& fallback) noexcept;
+void map_answers_of_fallback(RequestState& state, const proxy_worker_shared* worker, proxy_balancer& fallback) noexcept;
 
 }  // namespace cb::httpd
 

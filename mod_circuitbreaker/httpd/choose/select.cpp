@@ -67,9 +67,9 @@ int wait_for_body(const RequestState& state, const proxy_worker& worker) noexcep
 /// Room for every member of the balancer once.
 proxy_worker** list_of_members(const RequestState& state) noexcept {
     // Members may be added while we choose; there are never more than this.
-    const int room = state.balancer->max_workers + state.balancer->workers->nelts + 1;
-    return static_cast<proxy_worker**>(
-        apr_palloc(state.r->pool, static_cast<apr_size_t>(room) * sizeof(proxy_worker*)));
+    const auto most = static_cast<std::size_t>(state.balancer->max_workers);
+    const std::size_t room = most + runtime.registry->members(*state.balancer).size() + 1;
+    return static_cast<proxy_worker**>(apr_palloc(state.r->pool, room * sizeof(proxy_worker*)));
 }
 
 void note_tried(RequestState& state, proxy_worker* worker) noexcept {
@@ -125,7 +125,7 @@ int choose_among(RequestState& state, Mask& mask, bool last_resort, proxy_worker
         const shm::Refusal refusal = take_permit(state, **worker, mask.last_resort() == *worker);
         if (refusal == shm::Refusal::none) return OK;
         // Another process was faster: without this member, then, and from the URL that we were given.
-        mask.hide(**worker, refusal);
+        if (!mask.hide(**worker, refusal)) return give_up(state, mask);  // added since the mask was made
         *url = apr_pstrdup(state.r->pool, state.balancer_url);
     }
 }
@@ -237,13 +237,6 @@ int choose_another(RequestState& state, proxy_worker& failed, proxy_worker** wor
     *url = apr_pstrdup(state.r->pool, state.balancer_url);
     proxy_balancer* balancer = state.balancer;
     return choose_anew(state, worker, &balancer, url);
-}
-
-void sync_members(proxy_balancer& balancer, server_rec* s, proxy_server_conf* conf) noexcept {
-    if (balancer.s->wupdated <= balancer.wupdated) return;
-    if (PROXY_THREAD_LOCK(&balancer) != APR_SUCCESS) return;
-    proxy.sync_balancer(&balancer, s, conf);
-    PROXY_THREAD_UNLOCK(&balancer);
 }
 
 void register_select_hook() noexcept {

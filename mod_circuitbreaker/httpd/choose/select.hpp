@@ -14,9 +14,6 @@ namespace cb::httpd {
 /// mod_proxy's hook, in pre_config.
 void register_select_hook() noexcept;
 
-/// Takes over members that were added at run time, as mod_proxy does, before the list of members is looked at.
-void sync_members(proxy_balancer& balancer, server_rec* s, proxy_server_conf* conf) noexcept;
-
 /// Chooses once more, around `failed` and every member tried before. OK with member and URL; the new call has begun.
 int choose_another(RequestState& state, proxy_worker& failed, proxy_worker** worker, char** url) noexcept;
 

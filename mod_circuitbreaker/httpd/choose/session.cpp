@@ -79,16 +79,16 @@ Session find_new_session(const request_rec* r, const proxy_balancer& balancer) n
     return cookies.value != nullptr ? with_route(cookies.value, *balancer.s) : Session{};
 }
 
-bool is_bound(const Session& session, const proxy_balancer& balancer, const proxy_worker_shared& worker) noexcept {
+bool is_bound(const Session& session, Members members, const proxy_worker_shared& worker) noexcept {
     if (session.value == nullptr) return false;
     const char* route = session.route;
-    for (int steps = 0; steps <= balancer.workers->nelts; ++steps) {
+    for (std::size_t steps = 0; steps <= members.size(); ++steps) {
         if (std::strcmp(worker.route, route) == 0) return true;
         const char* redirect = nullptr;
-        for (int i = 0; i < balancer.workers->nelts && redirect == nullptr; ++i) {
-            const proxy_worker* const other = workers_of(balancer)[i];
-            const bool is_own = other != nullptr && std::strcmp(other->s->route, route) == 0;
-            if (is_own && *other->s->redirect != '\0') redirect = other->s->redirect;
+        for (const proxy_worker* const other : members) {
+            if (std::strcmp(other->s->route, route) != 0 || *other->s->redirect == '\0') continue;
+            redirect = other->s->redirect;
+            break;
         }
         if (redirect == nullptr) return false;
         route = redirect;

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "httpd/proxy_api.hpp"
+#include "httpd/members/member_lists.hpp"
 
 namespace cb::httpd {
 
@@ -24,8 +24,7 @@ struct Session {
 [[nodiscard]] Session find_session(const request_rec* r, const proxy_balancer& balancer, const char* url) noexcept;
 
 /// The session is that member's: by its route, or as the one that stands in for the route's own (`redirect=`).
-[[nodiscard]] bool is_bound(const Session& session, const proxy_balancer& balancer,
-                            const proxy_worker_shared& worker) noexcept;
+[[nodiscard]] bool is_bound(const Session& session, Members members, const proxy_worker_shared& worker) noexcept;
 
 /// The session that the response gives to the client in a Set-Cookie, if it does.
 [[nodiscard]] Session find_new_session(const request_rec* r, const proxy_balancer& balancer) noexcept;

@@ -71,11 +71,9 @@ bool lets_through(RequestState& state, const proxy_worker& worker) noexcept {
 
 /// A look only: no permit is taken, and a ramp is asked as it will be again, once for each member.
 bool is_another_allowed(RequestState& state) noexcept {
-    const proxy_balancer& balancer = *state.balancer;
     bool has_last_resort = false;
-    for (int i = 0; i < balancer.workers->nelts; ++i) {
-        const proxy_worker* const worker = workers_of(balancer)[i];
-        if (worker == nullptr || worker == state.call.worker) continue;
+    for (const proxy_worker* const worker : runtime.registry->members(*state.balancer)) {
+        if (worker == state.call.worker) continue;
         if ((worker->s->status & PROXY_WORKER_DRAIN) != 0) continue;  // gets its own sessions only
         const bool is_tried =
             std::find(state.tried, state.tried + state.tried_count, worker) != state.tried + state.tried_count;
@@ -102,13 +100,12 @@ bool may_call_again(RequestState& state) noexcept {
 }
 
 bool take_retry(RequestState& state) noexcept {
-    const proxy_balancer& balancer = *state.balancer;
-    const auto count = static_cast<std::uint32_t>(balancer.workers->nelts);
+    const Members members = runtime.registry->members(*state.balancer);
+    const auto count = static_cast<std::uint32_t>(members.size());
     auto** const slots = static_cast<shm::Slot**>(apr_pcalloc(state.r->pool, count * sizeof(shm::Slot*)));
     std::uint64_t calls = 0;
     for (std::uint32_t i = 0; i < count; ++i) {
-        const proxy_worker* const worker = workers_of(balancer)[i];
-        Breaker* const breaker = worker != nullptr ? runtime.registry->find(*worker) : nullptr;
+        Breaker* const breaker = runtime.registry->find(*members[i]);
         if (breaker == nullptr) continue;
         slots[i] = breaker->slot.load(std::memory_order_acquire);
         calls += shm::sums_now(*slots[i], breaker->policy, runtime.process).calls;
@@ -132,9 +129,7 @@ bool has_remote(const RequestState& state) noexcept {
         const auto& remote = APR_ARRAY_IDX(remotes, i, proxy_remote);
         if (remote.use_regex != 0 || strcmp(remote.scheme, "*") == 0) return true;
         if (strchr(remote.scheme, ':') == nullptr) continue;  // that is never the scheme of a balancer's URL
-        for (int m = 0; m < state.balancer->workers->nelts; ++m) {
-            const proxy_worker* const worker = workers_of(*state.balancer)[m];
-            if (worker == nullptr) continue;
+        for (const proxy_worker* const worker : runtime.registry->members(*state.balancer)) {
             const char* const name = worker->s->name_ex;
             if (ap_cstr_casecmpn(name, remote.scheme, std::min(strlen(name), strlen(remote.scheme))) == 0) return true;
         }
@@ -151,7 +146,8 @@ void begin_try(RequestState& state) noexcept {
         failover.first = call.worker;
     }
     failover.before = nullptr;
-    if (state.balancer == nullptr || state.balancer->workers->nelts < 2 || !call.breaker->is_enforcing()) return;
+    if (state.balancer == nullptr || !call.breaker->is_enforcing()) return;
+    if (runtime.registry->members(*state.balancer).size() < 2) return;
     const core::Failover& policy = wanted(state);
     const bool is_wanted =
         policy.mode == core::FailoverMode::all || (policy.mode == core::FailoverMode::probes && call.is_probe());

@@ -161,6 +161,7 @@ Registry* Registry::build(apr_pool_t* pconf, apr_pool_t* ptemp, server_rec* main
     registry->size_ = 16;
     while (registry->size_ < 4 * members)
         registry->size_ *= 2;
+    registry->lists_.build(pconf, main_server);
     registry->capacity_ = segment.header->capacity;
     registry->main_server_ = main_server;
     registry->epoch_ = epoch;
@@ -260,8 +261,8 @@ Breaker* Registry::find(const proxy_worker& worker) noexcept {
 Breaker* Registry::adopt(const proxy_worker& worker) noexcept {
     if (worker.balancer == nullptr || !can_have_breaker(worker)) return nullptr;
     const server_rec* server = nullptr;
-    for_each_member(main_server_, [&](server_rec* s, proxy_balancer* balancer, proxy_worker&) noexcept {
-        if (balancer != nullptr && balancer->workers == worker.balancer->workers) server = s;
+    for_each_balancer(main_server_, [&](server_rec* s, proxy_balancer& balancer) noexcept {
+        if (balancer.workers == worker.balancer->workers) server = s;
     });
     if (server == nullptr) return nullptr;
     apr_pool_t* kept = nullptr;
@@ -285,6 +286,15 @@ Breaker* Registry::adopt(const proxy_worker& worker) noexcept {
         return find_key(worker.s);
     }
     return breaker;
+}
+
+void Registry::know_all_members() noexcept {
+    for_each_balancer(main_server_, [&](server_rec* s, proxy_balancer& balancer) noexcept {
+        sync_members(balancer, s, proxy_conf(s));
+        for (const proxy_worker* const worker : members(balancer))
+            (void)find(*worker);
+    });
+    meet_sockets();
 }
 
 void Registry::give_back_at_exit(apr_pool_t* pconf) noexcept {

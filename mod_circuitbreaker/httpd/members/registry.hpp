@@ -11,6 +11,7 @@
 
 #include "httpd/config/settings.hpp"
 #include "httpd/proxy_api.hpp"
+#include "member_lists.hpp"
 #include "shm/table.hpp"
 
 namespace cb::httpd {
@@ -67,6 +68,13 @@ class Registry {
     /// The same for a call that goes to `socket` (nullptr: none) if the worker has no socket of its own.
     [[nodiscard]] Breaker* find(const proxy_worker& worker, const char* socket) noexcept;
 
+    /// The members of a balancer, as they are now.
+    [[nodiscard]] Members members(proxy_balancer& balancer) noexcept { return lists_.of(balancer); }
+
+    /// Knows all members, whichever process has added them, and all sockets that requests have named. A child meets
+    /// those added at run time once it uses their balancer; what it shows or answers must not depend on that.
+    void know_all_members() noexcept;
+
     /// Knows the sockets that requests have named in other processes, or before a restart.
     void meet_sockets() noexcept;
 
@@ -101,6 +109,7 @@ class Registry {
     /// has just come from the configuration.
     bool bind(Breaker& breaker, proxy_worker_shared* worker, bool is_fresh) noexcept;
 
+    MemberLists lists_;
     std::atomic<Breaker*>* table_;
     std::atomic<Breaker*>* by_index_;
     RequestedSocket* sockets_;  // [kMaxSockets], filled in their order

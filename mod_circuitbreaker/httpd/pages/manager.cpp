@@ -21,10 +21,10 @@ struct Kept {
 template <class Visit>
 void for_each_breaker(const request_rec* r, Visit visit) noexcept {
     const proxy_server_conf* const conf = proxy_conf(r->server);
-    const auto* const balancers = reinterpret_cast<const proxy_balancer*>(conf->balancers->elts);
+    auto* const balancers = reinterpret_cast<proxy_balancer*>(conf->balancers->elts);
     for (int b = 0; b < conf->balancers->nelts; ++b) {
-        for (int w = 0; w < balancers[b].workers->nelts; ++w) {
-            const Breaker* const breaker = runtime.registry->find(*workers_of(balancers[b])[w]);
+        for (const proxy_worker* const worker : runtime.registry->members(balancers[b])) {
+            const Breaker* const breaker = runtime.registry->find(*worker);
             if (breaker == nullptr) continue;
             MemberSnapshot member;
             read_member(member, breaker->index);

@@ -4,8 +4,6 @@
 
 #include "exposition.hpp"
 #include "httpd/choose/refuse.hpp"
-#include "httpd/choose/select.hpp"
-#include "httpd/config/policies.hpp"
 #include "shm/history.hpp"
 
 namespace cb::httpd {
@@ -219,18 +217,6 @@ constexpr MemberFamily kFamilies[] = {
 };
 constexpr Family kEventsLost = {"events_lost", kCounter, nullptr, "Lines that the event log did not take."};
 
-/// Members that were added at run time are known to a child only once it has used their balancer. A page must not
-/// depend on which child makes it.
-void know_all_members(server_rec* main_server) noexcept {
-    for_each_balancer(main_server, [&](server_rec* s, proxy_balancer& balancer) noexcept {
-        sync_members(balancer, s, proxy_conf(s));
-        for (int i = 0; i < balancer.workers->nelts; ++i) {
-            if (proxy_worker* const worker = workers_of(balancer)[i]) (void)runtime.registry->find(*worker);
-        }
-    });
-    runtime.registry->meet_sockets();
-}
-
 void put_all(Exposition& out) noexcept {
     for (const MemberFamily& shown : kFamilies) {
         out.begin(shown.family);
@@ -260,7 +246,7 @@ extern "C" int cb_on_metrics(request_rec* r) noexcept {
     apr_table_setn(r->headers_out, "Cache-Control", "no-store");
     apr_table_mergen(r->headers_out, "Vary", "Accept");
     if (r->header_only) return OK;
-    if (runtime.registry != nullptr) know_all_members(runtime.server);
+    if (runtime.registry != nullptr) runtime.registry->know_all_members();
     Exposition out(r, is_open_metrics);
     put_all(out);
     return OK;

@@ -1,0 +1,122 @@
+#include "member_lists.hpp"
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "httpd/config/policies.hpp"
+
+namespace cb::httpd {
+namespace {
+
+/// mod_proxy's lock of a balancer within a process, as mod_proxy_balancer takes it for each request.
+class ThreadLock {
+  public:
+    explicit ThreadLock(proxy_balancer& balancer) noexcept
+        : balancer_(balancer), is_held_(PROXY_THREAD_LOCK(&balancer) == APR_SUCCESS) {}
+    ~ThreadLock() {
+        if (is_held_) (void)PROXY_THREAD_UNLOCK(&balancer_);
+    }
+    ThreadLock(const ThreadLock&) = delete;
+    ThreadLock& operator=(const ThreadLock&) = delete;
+    [[nodiscard]] bool is_held() const noexcept { return is_held_; }
+
+  private:
+    proxy_balancer& balancer_;
+    bool is_held_;
+};
+
+/// The lock under which balancer-manager adds a member. It is shared by all processes, so nobody waits for it here.
+class GlobalLock {
+  public:
+    explicit GlobalLock(proxy_balancer& balancer) noexcept
+        : balancer_(balancer),
+          is_held_(balancer.gmutex == nullptr || apr_global_mutex_trylock(balancer.gmutex) == APR_SUCCESS) {}
+    ~GlobalLock() {
+        if (is_held_) (void)PROXY_GLOBAL_UNLOCK(&balancer_);
+    }
+    GlobalLock(const GlobalLock&) = delete;
+    GlobalLock& operator=(const GlobalLock&) = delete;
+    [[nodiscard]] bool is_held() const noexcept { return is_held_; }
+
+  private:
+    proxy_balancer& balancer_;
+    bool is_held_;
+};
+
+std::uint32_t place_of(const void* key, std::uint32_t size) noexcept {
+    return static_cast<std::uint32_t>((reinterpret_cast<std::uintptr_t>(key) >> 4U) * 0x9E3779B97F4A7C15U >> 32U) &
+           (size - 1);
+}
+
+}  // namespace
+
+void sync_members(proxy_balancer& balancer, server_rec* s, proxy_server_conf* conf) noexcept {
+    if (balancer.s->wupdated <= balancer.wupdated) return;
+    const ThreadLock lock(balancer);
+    if (lock.is_held()) proxy.sync_balancer(&balancer, s, conf);
+}
+
+void MemberLists::build(apr_pool_t* pconf, server_rec* main_server) noexcept {
+    std::uint32_t count = 0;
+    for_each_balancer(main_server, [&](server_rec*, proxy_balancer&) noexcept { ++count; });
+    size_ = 4;
+    while (size_ < 2 * count)
+        size_ *= 2;
+    table_ = static_cast<Balancer*>(apr_pcalloc(pconf, size_ * sizeof(Balancer)));
+    for_each_balancer(main_server, [&](server_rec*, proxy_balancer& balancer) noexcept {
+        Balancer* const known = find(balancer.workers);
+        known->workers = balancer.workers;
+        known->list.store(copy(*balancer.workers, balancer.wupdated), std::memory_order_relaxed);  // one thread
+    });
+}
+
+/// The balancer's place, or the free one that it would have.
+MemberLists::Balancer* MemberLists::find(const apr_array_header_t* workers) noexcept {
+    std::uint32_t i = place_of(workers, size_);
+    while (table_[i].workers != nullptr && table_[i].workers != workers)
+        i = (i + 1) & (size_ - 1);
+    return &table_[i];
+}
+
+/// Never freed: requests may be reading it. There is one for each member that is added.
+MemberLists::List* MemberLists::copy(const apr_array_header_t& workers, apr_time_t updated) noexcept {
+    const auto count = static_cast<std::size_t>(workers.nelts);
+    void* const memory = std::malloc(sizeof(List) + count * sizeof(proxy_worker*));
+    if (memory == nullptr) return nullptr;
+    auto* const list = new (memory) List{updated, static_cast<std::uint32_t>(count), nullptr};
+    list->member = reinterpret_cast<proxy_worker**>(list + 1);
+    if (count > 0) std::memcpy(list->member, workers.elts, count * sizeof(proxy_worker*));
+    return list;
+}
+
+/// If a member is just being added, the present copy stays, and the next request tries again.
+void MemberLists::renew(Balancer& known, proxy_balancer& balancer) noexcept {
+    const ThreadLock lock(balancer);
+    const GlobalLock others(balancer);
+    if (!lock.is_held() || !others.is_held()) return;
+    // Both locks held: no other thread is here.
+    List* const present = known.list.load(std::memory_order_relaxed);
+    if (present != nullptr && present->count == static_cast<std::uint32_t>(balancer.workers->nelts)) {
+        present->updated.store(balancer.wupdated, std::memory_order_relaxed);  // a number that tells of nothing else
+        return;
+    }
+    List* const list = copy(*balancer.workers, balancer.wupdated);
+    // Release: who finds the copy finds it filled in.
+    if (list != nullptr) known.list.store(list, std::memory_order_release);
+}
+
+Members MemberLists::of(proxy_balancer& balancer) noexcept {
+    Balancer& known = *find(balancer.workers);
+    if (known.workers == nullptr) return {};
+    const List* list = known.list.load(std::memory_order_acquire);
+    // mod_proxy writes `wupdated` when the new member's record is complete.
+    if (list == nullptr || list->updated.load(std::memory_order_relaxed) < balancer.wupdated) {
+        renew(known, balancer);
+        list = known.list.load(std::memory_order_acquire);
+    }
+    if (list == nullptr) return {};
+    return {list->member, list->count};
+}
+
+}  // namespace cb::httpd
