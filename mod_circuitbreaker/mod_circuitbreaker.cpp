@@ -18,6 +18,7 @@
 #include "httpd/call/watch.hpp"
 #include "httpd/config/directives.hpp"
 #include "httpd/config/settings.hpp"
+#include "httpd/failover/answer_filter.hpp"
 #include "httpd/lifecycle.hpp"
 #include "httpd/pages/manager.hpp"
 #include "httpd/pages/metrics.hpp"
@@ -47,6 +48,7 @@ extern "C" void register_hooks(apr_pool_t*) noexcept {
     ap_hook_insert_filter(cb_on_insert_filter, nullptr, nullptr, APR_HOOK_MIDDLE);
     register_status_hook();
     register_watch_filters();
+    register_answer_filter();
     register_environment_filter();
     register_redirect_filter();
     register_manager_filter();

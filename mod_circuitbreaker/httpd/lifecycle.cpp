@@ -5,10 +5,9 @@
 #include <cerrno>
 #include <csignal>
 
-#include "httpd/call/call.hpp"
+#include "httpd/attempts.hpp"
 #include "httpd/call/watch.hpp"
 #include "httpd/choose/health.hpp"
-#include "httpd/choose/select.hpp"
 #include "httpd/config/policies.hpp"
 #include "httpd/config/virtual_hosts.hpp"
 #include "httpd/events/event_log.hpp"
@@ -202,8 +201,7 @@ int cb_on_pre_config(apr_pool_t* pconf, apr_pool_t*, apr_pool_t*) noexcept {
     const char* const missing = resolve_proxy_api();
     if (missing == nullptr) {
         // Hooks of mod_proxy can only be joined now that it is loaded; httpd sorts all hooks again after this one.
-        register_select_hook();
-        register_call_hooks();
+        register_attempt_hooks();
         register_watch_hooks();
         return OK;
     }

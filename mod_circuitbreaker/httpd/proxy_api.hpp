@@ -43,6 +43,12 @@ extern ProxyApi proxy;
     return *static_cast<const proxy_dir_conf*>(ap_get_module_config(r->per_dir_config, proxy.proxy_module));
 }
 
+/// Flags for which mod_proxy gives a member no request, but for errors.
+[[nodiscard]] inline bool is_barred(const proxy_worker_shared& worker) noexcept {
+    constexpr unsigned kBarred = PROXY_WORKER_NOT_USABLE_BITMAP & ~static_cast<unsigned>(PROXY_WORKER_IN_ERROR);
+    return (worker.status & kBarred) != 0;
+}
+
 /// Members of an array of pointers (balancer->workers) and of structs (conf->balancers, conf->workers).
 [[nodiscard]] inline proxy_worker** workers_of(const proxy_balancer& balancer) noexcept {
     return reinterpret_cast<proxy_worker**>(balancer.workers->elts);

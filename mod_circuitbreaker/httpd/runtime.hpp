@@ -32,6 +32,11 @@ struct Runtime {
 
 extern Runtime runtime;
 
+/// Milliseconds of the clock that all processes share.
+[[nodiscard]] inline core::Millis now() noexcept {
+    return runtime.process.clock.now();
+}
+
 /// The cells of calls in flight to a member, as this process uses them.
 [[nodiscard]] shm::InFlight in_flight(const Breaker& breaker) noexcept;
 

@@ -26,17 +26,17 @@ void note_handshake(Call& call, const conn_rec& c) noexcept {
     const char* const result = apr_table_get(c.notes, "SSL_connect_rv");
     if (result == nullptr) return;
     if (std::strcmp(result, "ok") == 0) {
-        call.handshake = Handshake::done;
+        call.seen.handshake = Handshake::done;
     } else {
-        call.handshake = call.handshake == Handshake::done ? Handshake::broken : Handshake::failed;
+        call.seen.handshake = call.seen.handshake == Handshake::done ? Handshake::broken : Handshake::failed;
     }
 }
 
 /// The connection ends, perhaps before the handler returns.
 extern "C" apr_status_t on_connection_end(void* data) noexcept {
     auto& call = *static_cast<Call*>(data);
-    note_handshake(call, *call.new_connection);
-    call.new_connection = nullptr;
+    note_handshake(call, *call.seen.new_connection);
+    call.seen.new_connection = nullptr;
     return APR_SUCCESS;
 }
 
@@ -76,7 +76,7 @@ bool has_answer(conn_rec& c) noexcept {
 
 /// mod_proxy_http sends the body also after a final answer that came in place of a `100 Continue`.
 bool is_answered(const Call& call) noexcept {
-    return call.waits_for_100 && call.line_status >= HTTP_OK;
+    return call.seen.waits_for_100 && call.seen.line_status >= HTTP_OK;
 }
 
 /// The head with more of the body than mod_proxy_http reads before it connects: that of a spooled request, which is
@@ -92,33 +92,34 @@ bool is_spooled(apr_bucket_brigade* bb) noexcept {
 extern "C" apr_status_t on_backend_write(ap_filter_t* f, apr_bucket_brigade* bb) noexcept {
     Call* const call = running_call;
     if (call == nullptr) return ap_pass_brigade(f->next, bb);
-    if (!call->is_http || (call->is_sent && !is_answered(*call))) {
+    if (!call->target.is_http || (call->is_sent() && !is_answered(*call))) {
         const apr_status_t rv = ap_pass_brigade(f->next, bb);
-        if (call->handshake == Handshake::none) note_handshake(*call, *f->c);
+        if (call->seen.handshake == Handshake::none) note_handshake(*call, *f->c);
         return rv;
     }
-    if (call->is_write_failed) {
+    if (call->seen.is_write_failed) {
         apr_brigade_cleanup(bb);
         return APR_SUCCESS;
     }
     conn_rec& c = *f->c;
-    const bool is_in_parts = call->has_written || is_spooled(bb);
+    const bool is_in_parts = call->seen.has_written || is_spooled(bb);
     const apr_status_t rv = ap_pass_brigade(f->next, bb);
-    if (call->handshake == Handshake::none) note_handshake(*call, c);
+    if (call->seen.handshake == Handshake::none) note_handshake(*call, c);
     if (rv == APR_SUCCESS && c.aborted == 0) {
-        if (!call->has_written) call->written_at = runtime.process.clock.now();
-        call->has_written = true;
+        if (!call->seen.has_written) call->seen.written_at = runtime.process.clock.now();
+        call->seen.has_written = true;
         return rv;
     }
-    if (!call->has_written && !call->is_new_connection) {
-        call->is_kept = true;
+    if (!call->seen.has_written && !call->seen.is_new_connection) {
+        call->seen.is_kept = true;
         note_end_of_kept(*call, c, 0);
     }
-    if (call->handshake == Handshake::failed || !call->breaker->is_enforcing()) return rv;  // Observe changes nothing
+    if (call->seen.handshake == Handshake::failed || !call->target.breaker->is_enforcing())
+        return rv;  // Observe changes nothing
     // What waits on a kept connection need not be the answer to this request: a 408 of a server that is about to close.
-    if (!call->has_written) {
-        if (!call->is_new_connection) return rv;
-        call->has_written = is_in_parts;
+    if (!call->seen.has_written) {
+        if (!call->seen.is_new_connection) return rv;
+        call->seen.has_written = is_in_parts;
     }
     const unsigned was_aborted = c.aborted;
     c.aborted = 0;  // mod_ssl reads no more where it is set
@@ -126,7 +127,7 @@ extern "C" apr_status_t on_backend_write(ap_filter_t* f, apr_bucket_brigade* bb)
         c.aborted = was_aborted != 0 ? 1 : 0;
         return rv;
     }
-    call->is_write_failed = true;
+    call->seen.is_write_failed = true;
     c.keepalive = AP_CONN_CLOSE;
     apr_brigade_cleanup(bb);
     return APR_SUCCESS;
@@ -141,10 +142,10 @@ RunningCall::~RunningCall() {
 }
 
 void leave_connection(Call& call) noexcept {
-    if (call.new_connection == nullptr) return;
-    note_handshake(call, *call.new_connection);
-    apr_pool_cleanup_kill(call.new_connection->pool, &call, on_connection_end);
-    call.new_connection = nullptr;
+    if (call.seen.new_connection == nullptr) return;
+    note_handshake(call, *call.seen.new_connection);
+    apr_pool_cleanup_kill(call.seen.new_connection->pool, &call, on_connection_end);
+    call.seen.new_connection = nullptr;
 }
 
 void note_use(const request_rec& response) noexcept {
@@ -161,7 +162,7 @@ void note_end_of_kept(Call& call, conn_rec& c, core::Millis sent_at) noexcept {
     const core::Millis now = runtime.process.clock.now();
     const core::Millis until = sent_at != 0 ? sent_at : now;
     const bool was_idle = connection == nullptr || until >= connection->used_at + kIdle;
-    call.is_race = was_idle && now - until <= std::max(kAtOnce, 2 * round_trip_of(c));
+    call.seen.is_race = was_idle && now - until <= std::max(kAtOnce, 2 * round_trip_of(c));
 }
 
 void register_backend_filter() noexcept {
@@ -172,13 +173,14 @@ void register_backend_filter() noexcept {
 extern "C" int cb_on_pre_connection(conn_rec* c, void*) noexcept {
     Call* const call = running_call;
     if (call == nullptr) return OK;
-    if (call->new_connection != nullptr) {  // a second one: the first address did not do
-        apr_pool_cleanup_kill(call->new_connection->pool, call, on_connection_end);
+    if (call->seen.new_connection != nullptr) {  // a second one: the first address did not do
+        apr_pool_cleanup_kill(call->seen.new_connection->pool, call, on_connection_end);
     }
-    call->new_connection = c;
-    call->is_new_connection = true;
-    call->handshake = Handshake::none;
-    if (call->told == core::Outcome::connect) call->told = core::Outcome::none;  // of an address that did not do
+    call->seen.new_connection = c;
+    call->seen.is_new_connection = true;
+    call->seen.handshake = Handshake::none;
+    if (call->seen.told == core::Outcome::connect)
+        call->seen.told = core::Outcome::none;  // of an address that did not do
     // Before the pool's subpools go, in which the connection's notes may live.
     apr_pool_pre_cleanup_register(c->pool, call, on_connection_end);
     ap_set_module_config(c->conn_config, &circuitbreaker_module,

@@ -1,7 +1,5 @@
-// The call itself: around the scheme handler.
+// One call: it begins with a permit, and ends with a verdict on its member.
 //
-// Purpose: DESIGN 4.4 to 4.8. Gives a call's permit back with its outcome, and sends a request that never reached a
-// member on to another one.
 // Thread safety: each request on its own thread.
 #ifndef CIRCUITBREAKER_HTTPD_CALL_CALL_HPP
 #define CIRCUITBREAKER_HTTPD_CALL_CALL_HPP
@@ -9,9 +7,6 @@
 #include "httpd/request/request.hpp"
 
 namespace cb::httpd {
-
-/// mod_proxy's hooks, in pre_config.
-void register_call_hooks() noexcept;
 
 /// Begins to watch a call to `worker` under `permit`.
 void begin_call(RequestState& state, Breaker& breaker, shm::Slot& slot, proxy_worker& worker,
@@ -23,8 +18,6 @@ void finish_call(RequestState& state, core::Outcome outcome) noexcept;
 
 /// Ends the call if it has not ended yet: no scheme handler may have run at all.
 void close_call(RequestState& state) noexcept;
-
-extern "C" apr_status_t abandon_call(void* state) noexcept;
 
 /// A probe's lease: until then its outcome must be known (DESIGN 3: connect timeout + probe timeout + settle + 1 s).
 [[nodiscard]] core::Millis lease_span(const request_rec* r, const Breaker& breaker,

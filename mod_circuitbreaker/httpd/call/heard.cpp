@@ -131,8 +131,8 @@ Outcome proxy_error(const Call& call, const ap_errorlog_info& said, const char* 
         constexpr apr_status_t kTryAgain = APR_OS_START_EAIERR + 3;  // EAI_AGAIN: the resolver did not answer
         return said.status == kTryAgain ? Outcome::local : not_connected_by(said.status);
     }
-    if (begins(message, "URI ")) return Outcome::client;               // cannot be parsed, has no hostname
-    if (!begins(call.worker->s->scheme, "ftp")) return Outcome::none;  // known otherwise, or an HTTP response
+    if (begins(message, "URI ")) return Outcome::client;                      // cannot be parsed, has no hostname
+    if (!begins(call.target.worker->s->scheme, "ftp")) return Outcome::none;  // known otherwise, or an HTTP response
     // AH01043 or AH01048 has just said why there is no data connection.
     if (begins(message, "EPSV attempt") || begins(message, "PASV attempt")) return Outcome::none;
     // All else that an FTP server says is an answer to what the client has asked for.
@@ -152,36 +152,37 @@ const Saying* find(const char* format, const char* text) noexcept {
 }  // namespace
 
 void hear(Call& call, const ap_errorlog_info& said, const char* text) noexcept {
-    if (said.format == nullptr || call.is_sent) return;
+    if (said.format == nullptr || call.is_sent()) return;
     // What is said for debugging decides nothing: AH00957 of an address that has others after it.
     if ((said.level & APLOG_LEVELMASK) > APLOG_WARNING) return;
     const Saying* const saying = find(said.format, text);
-    if (saying == nullptr || call.told == Outcome::local) return;  // what follows from that tells no more
+    if (saying == nullptr || call.seen.told == Outcome::local) return;  // what follows from that tells no more
     switch (saying->kind) {
         case Kind::fixed:
-            call.told = saying->outcome;
+            call.seen.told = saying->outcome;
             break;
         case Kind::connecting:
-            call.told = not_connected_by(said.status);
+            call.seen.told = not_connected_by(said.status);
             break;
         case Kind::not_connected:
-            if (call.told != Outcome::connect) call.told = Outcome::local;
+            if (call.seen.told != Outcome::connect) call.seen.told = Outcome::local;
             break;
         case Kind::writing:
-            call.told = broken_by(said.status);
-            call.is_write_failed = true;
+            call.seen.told = broken_by(said.status);
+            call.seen.is_write_failed = true;
             break;
         case Kind::request:
-            call.told = cannot_be_said(said.status) ? Outcome::client : broken_by(said.status);
+            call.seen.told = cannot_be_said(said.status) ? Outcome::client : broken_by(said.status);
             break;
         case Kind::dialog:
-            call.told = broken_by(said.status);
+            call.seen.told = broken_by(said.status);
             break;
         case Kind::no_headers:
-            call.told = begins(call.worker->s->scheme, "fcgi") ? Outcome::protocol : saying->outcome;
+            call.seen.told = begins(call.target.worker->s->scheme, "fcgi") ? Outcome::protocol : saying->outcome;
             break;
         case Kind::proxy_error:
-            if (const Outcome outcome = proxy_error(call, said, text); outcome != Outcome::none) call.told = outcome;
+            if (const Outcome outcome = proxy_error(call, said, text); outcome != Outcome::none)
+                call.seen.told = outcome;
             break;
     }
 }

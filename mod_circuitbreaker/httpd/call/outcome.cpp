@@ -2,12 +2,13 @@
 
 #include <apr_reslist.h>
 
-#include <algorithm>
 #include <cstring>
 
 #include "client_doing.hpp"
 #include "heard.hpp"
 #include "httpd/runtime.hpp"
+#include "response_head.hpp"
+#include "timing.hpp"
 
 namespace cb::httpd {
 namespace {
@@ -31,33 +32,33 @@ bool is_request_error(int rv) noexcept {
 
 /// mod_proxy's own flags keep requests from the member. An error that it marked since the call began doesn't: that is
 /// how it notes a failed connect (Observe leaves it its marks).
-bool is_barred(const Call& call) noexcept {
-    const proxy_worker_shared& worker = *call.worker->s;
-    constexpr unsigned kOut = PROXY_WORKER_NOT_USABLE_BITMAP & ~static_cast<unsigned>(PROXY_WORKER_IN_ERROR);
-    if ((worker.status & kOut) != 0) return true;
-    return (worker.status & PROXY_WORKER_IN_ERROR) != 0 && worker.error_time == call.error_time;
+bool is_kept_from_member(const Call& call) noexcept {
+    const proxy_worker_shared& worker = *call.target.worker->s;
+    if (is_barred(worker)) return true;
+    return (worker.status & PROXY_WORKER_IN_ERROR) != 0 && worker.error_time == call.target.error_time;
 }
 
 /// All connections of the pool were out for the whole of `acquire=` (ap_proxy_acquire_connection). Over HTTP the fixups
 /// hook tells; elsewhere it is a guess, as connections may have come back since.
 bool is_pool_exhausted(const Call& call) noexcept {
-    if (call.is_http) return !call.has_connection;
-    const proxy_worker_shared& worker = *call.worker->s;
-    if (worker.hmax == 0 || worker.acquire_set == 0 || call.worker->cp == nullptr || call.worker->cp->res == nullptr) {
+    if (call.target.is_http) return !call.seen.has_connection;
+    const proxy_worker_shared& worker = *call.target.worker->s;
+    if (worker.hmax == 0 || worker.acquire_set == 0 || call.target.worker->cp == nullptr ||
+        call.target.worker->cp->res == nullptr) {
         return false;
     }
-    const auto waited = static_cast<apr_interval_time_t>(runtime.process.clock.now() - call.started) * 1000 + 1000;
+    const auto waited = static_cast<apr_interval_time_t>(now() - call.target.started) * 1000 + 1000;
     return waited >= worker.acquire &&
-           apr_reslist_acquired_count(call.worker->cp->res) >= static_cast<apr_uint32_t>(worker.hmax);
+           apr_reslist_acquired_count(call.target.worker->cp->res) >= static_cast<apr_uint32_t>(worker.hmax);
 }
 
 /// The call never left httpd.
 bool is_local(const Call& call, int rv) noexcept {
-    return rv == HTTP_SERVICE_UNAVAILABLE && (is_barred(call) || is_pool_exhausted(call));
+    return rv == HTTP_SERVICE_UNAVAILABLE && (is_kept_from_member(call) || is_pool_exhausted(call));
 }
 
 bool is_timed_out(const Call& call, const request_rec* r, int rv) noexcept {
-    return has_note(r, "proxy_timedout") || rv == HTTP_GATEWAY_TIME_OUT || APR_STATUS_IS_TIMEUP(call.read_status);
+    return has_note(r, "proxy_timedout") || rv == HTTP_GATEWAY_TIME_OUT || APR_STATUS_IS_TIMEUP(call.seen.read_status);
 }
 
 Outcome handshake_outcome(const RequestState& state) noexcept {
@@ -66,11 +67,11 @@ Outcome handshake_outcome(const RequestState& state) noexcept {
 
 /// The same after the handshake, when the request had been sent already.
 bool is_name_refused(const RequestState& state) noexcept {
-    return state.call.handshake == Handshake::broken && is_tls_name_of_client(state);
+    return state.call.seen.handshake == Handshake::broken && is_tls_name_of_client(state);
 }
 
 Outcome after_headers(const RequestState& state) noexcept {
-    if (state.call.is_broken_off) return broken_off_outcome(state);
+    if (state.call.is_broken_off()) return broken_off_outcome(state);
     if (state.r->connection->aborted) return Outcome::client;
     return answer_outcome(state);
 }
@@ -79,52 +80,52 @@ Outcome http_not_sent(const RequestState& state, int rv) noexcept {
     const Call& call = state.call;
     const request_rec* const r = state.r;
     if (r->connection->aborted) return Outcome::client;
-    if (call.handshake == Handshake::failed) return handshake_outcome(state);
+    if (call.seen.handshake == Handshake::failed) return handshake_outcome(state);
     if (is_request_error(rv)) return Outcome::client;
-    const bool has_begun = call.has_written || (call.has_connection && rv == HTTP_BAD_GATEWAY);
+    const bool has_begun = call.seen.has_written || (call.seen.has_connection && rv == HTTP_BAD_GATEWAY);
     if (is_timed_out(call, r, rv)) return has_begun && state.body != nullptr ? Outcome::upload : Outcome::timeout;
-    if (call.told != Outcome::none) return call.told;
+    if (call.seen.told != Outcome::none) return call.seen.told;
     if (is_local(call, rv)) return Outcome::local;
     // It broke while the request was being written (ap_proxy_pass_brigade): some of it may have arrived. Without a
     // body, or with nothing of it written, it is all the same what the client sends.
-    if (rv == HTTP_BAD_GATEWAY && call.has_connection) {
-        if (state.body != nullptr && call.has_written) return Outcome::upload;
+    if (rv == HTTP_BAD_GATEWAY && call.seen.has_connection) {
+        if (state.body != nullptr && call.seen.has_written) return Outcome::upload;
         constexpr std::size_t kTakenAtOnce = 16384;  // by a new connection's buffers; it broke before it had all
         if (length_of_head(r) > kTakenAtOnce) return Outcome::client;
-        return call.is_race ? Outcome::stale : Outcome::reset;
+        return call.seen.is_race ? Outcome::stale : Outcome::reset;
     }
     if (!is_gateway_failure(rv)) return Outcome::none;
-    return rv == HTTP_SERVICE_UNAVAILABLE && call.has_connection && !hears_errors(r) ? Outcome::connect
-                                                                                     : Outcome::local;
+    return rv == HTTP_SERVICE_UNAVAILABLE && call.seen.has_connection && !hears_errors(r) ? Outcome::connect
+                                                                                          : Outcome::local;
 }
 
 Outcome http_outcome(const RequestState& state, int rv) noexcept {
     const Call& call = state.call;
-    if (call.has_headers) return after_headers(state);
+    if (call.has_headers()) return after_headers(state);
     if (is_request_bad(state)) return Outcome::client;
-    if (!call.is_sent) return http_not_sent(state, rv);
-    if (call.handshake == Handshake::failed) return handshake_outcome(state);  // mod_proxy_wstunnel
+    if (!call.is_sent()) return http_not_sent(state, rv);
+    if (call.seen.handshake == Handshake::failed) return handshake_outcome(state);  // mod_proxy_wstunnel
     const bool is_late = is_timed_out(call, state.r, rv);
-    if (!call.has_bytes) {
-        if (call.is_tunnel && call.read_status == APR_SUCCESS)
+    if (!call.has_bytes()) {
+        if (call.seen.is_tunnel && call.seen.read_status == APR_SUCCESS)
             return Outcome::client;  // it was not the member that left
         if (is_uploading(state)) return Outcome::upload;
         if (is_late) return Outcome::timeout;
         if (is_name_refused(state)) return Outcome::client;
-        if (call.is_race) return Outcome::stale;
+        if (call.seen.is_race) return Outcome::stale;
         return was_kept_waiting(state) ? Outcome::upload : Outcome::reset;
     }
     // Bytes, but no answer: how did reading end?
     if (is_uploading(state)) return Outcome::upload;
     if (is_late) return Outcome::timeout;
-    if (call.read_status != APR_SUCCESS) return Outcome::reset;
+    if (call.seen.read_status != APR_SUCCESS) return Outcome::reset;
     return Outcome::protocol;
 }
 
 /// The same over a protocol whose connection we don't see: the member had some of the request, at least.
 bool is_upload_broken(const RequestState& state) noexcept {
     if (!is_uploading(state)) return false;
-    return !state.call.is_write_failed || state.body->size > 0;
+    return !state.call.seen.is_write_failed || state.body->size > 0;
 }
 
 /// nghttp2 sends no header block of more than 64 KB (NGHTTP2_MAX_HEADERSLEN), and mod_proxy_http2 then ends as if the
@@ -132,13 +133,13 @@ bool is_upload_broken(const RequestState& state) noexcept {
 /// at most three times what the client sent, and a few fields of its own.
 bool is_too_long_for_http2(const RequestState& state) noexcept {
     constexpr std::size_t kMost = (65536 - 2048) / 3;
-    return state.call.worker->s->scheme[0] == 'h' && length_of_head(state.r) > kMost;
+    return state.call.target.worker->s->scheme[0] == 'h' && length_of_head(state.r) > kMost;
 }
 
 /// mod_proxy_http2 takes a stream that was reset without an error for one that has ended. (SCGI's body can't be
 /// counted.)
 bool is_stopped_early(const Call& call) noexcept {
-    return call.worker->s->scheme[0] == 'h' && call.passed < call.announced;
+    return call.target.worker->s->scheme[0] == 'h' && call.seen.passed_bytes < call.seen.announced;
 }
 
 /// mod_proxy_fcgi takes an END_REQUEST before the end of the headers for a whole answer: 200, and nothing in it. (The
@@ -146,39 +147,39 @@ bool is_stopped_early(const Call& call) noexcept {
 /// where no empty record ends them, as with PHP: nothing is passed on, but something is set.
 bool has_said_nothing(const RequestState& state) noexcept {
     const Call& call = state.call;
-    const char* const scheme = call.worker->s->scheme;
-    if (scheme[0] == 'h') return call.is_answering;  // note_headers() found none
+    const char* const scheme = call.target.worker->s->scheme;
+    if (scheme[0] == 'h') return call.is_answering();  // note_headers() found none
     if (std::strcmp(scheme, "fcgi") != 0) return false;
-    return call.told == Outcome::protocol || (!call.is_answering && !has_set_fields(state));
+    return call.seen.told == Outcome::protocol || (!call.is_answering() && !has_set_fields(state));
 }
 
 Outcome other_outcome(const RequestState& state, int rv) noexcept {
     const Call& call = state.call;
     const request_rec* const r = state.r;
-    if (call.has_headers) {
+    if (call.has_headers()) {
         // FCGI and SCGI return AP_FILTER_ERROR, http2 a status, and no error bucket was passed.
         if (rv != OK && rv != DONE && !r->connection->aborted) return broken_off_outcome(state);
         if (is_stopped_early(call) && !r->connection->aborted) return broken_off_outcome(state);
         return after_headers(state);
     }
     if (r->connection->aborted || is_request_bad(state)) return Outcome::client;
-    if (call.handshake == Handshake::failed) return handshake_outcome(state);
+    if (call.seen.handshake == Handshake::failed) return handshake_outcome(state);
     if (is_name_refused(state) || is_too_long_for_http2(state)) return Outcome::client;
     if ((rv >= 500 && rv != HTTP_NOT_IMPLEMENTED) || rv == AP_FILTER_ERROR) {
         if (is_local(call, rv)) return Outcome::local;
-        if (call.told == Outcome::connect || !core::concerns_member(call.told)) {
-            if (call.told != Outcome::none) return call.told;
+        if (call.seen.told == Outcome::connect || !core::concerns_member(call.seen.told)) {
+            if (call.seen.told != Outcome::none) return call.seen.told;
         }
         if (is_upload_broken(state)) return Outcome::upload;
-        if (call.told == Outcome::reset && was_kept_waiting(state)) return Outcome::upload;
-        if (call.told != Outcome::none) return call.told;
+        if (call.seen.told == Outcome::reset && was_kept_waiting(state)) return Outcome::upload;
+        if (call.seen.told != Outcome::none) return call.seen.told;
     }
     if (is_request_error(rv)) return Outcome::client;
     if (is_timed_out(call, r, rv)) return Outcome::timeout;
     if (is_gateway_failure(rv)) {
         // mod_proxy_http2 says nothing of what broke; the others do.
-        if (call.worker->s->scheme[0] != 'h' && hears_errors(r)) return Outcome::local;
-        if (runtime.process.clock.now() - sent_at(state) >= member_timeout(r, *call.worker)) return Outcome::timeout;
+        if (call.target.worker->s->scheme[0] != 'h' && hears_errors(r)) return Outcome::local;
+        if (now() - sent_at(state) >= member_timeout(r, *call.target.worker)) return Outcome::timeout;
         if (was_kept_waiting(state)) return Outcome::upload;
         return may_be_reset_by_http2(state) ? Outcome::client : Outcome::reset;  // it may have been sent
     }
@@ -187,79 +188,12 @@ Outcome other_outcome(const RequestState& state, int rv) noexcept {
     return has_said_nothing(state) ? Outcome::protocol : core::status_outcome(r->status);
 }
 
-/// 0 if these bytes begin no status line.
-int status_in(const char* line, apr_size_t length) noexcept {
-    constexpr apr_size_t kLength = sizeof "HTTP/1.1 200" - 1;
-    if (length < kLength || memcmp(line, "HTTP/1.", 7) != 0 || apr_isdigit(line[7]) == 0 || line[8] != ' ') return 0;
-    int status = 0;
-    for (const char* digit = line + 9; digit < line + kLength; ++digit)
-        status = apr_isdigit(*digit) != 0 ? status * 10 + (*digit - '0') : 0;
-    return status;
-}
-
 }  // namespace
-
-int note_bytes(Call& call, apr_bucket_brigade* bb, core::Millis now) noexcept {
-    char line[12];
-    apr_size_t length = sizeof line;
-    if (apr_brigade_flatten(bb, line, &length) != APR_SUCCESS) length = 0;
-    const int status = status_in(line, length);
-    if (call.interim != Interim::none && status == 0) {
-        const bool is_blank = length > 0 && (line[0] == '\n' || line[0] == '\r');
-        if (is_blank && call.interim == Interim::fields_of_continue) call.interim = Interim::read;
-        return 0;
-    }
-    call.has_bytes = true;
-    call.first_byte_at = now;
-    call.line_status = status;
-    const bool is_interim = status >= 100 && status < 200 && status != HTTP_SWITCHING_PROTOCOLS;
-    call.interim = is_interim ? Interim::fields : Interim::none;
-    call.has_interim = call.has_interim || (is_interim && status != HTTP_CONTINUE);
-    if (status == HTTP_CONTINUE) {
-        // The head has arrived, and the body is sent from now on: as if nothing had been, but for the connection, which
-        // has turned out to be alive.
-        call.interim = Interim::fields_of_continue;
-        call.has_bytes = false;
-        call.is_sent = false;
-        call.is_kept_alive = false;
-        call.is_new_connection = true;
-    }
-    return status;
-}
-
-int count_fields(const request_rec* r) noexcept {
-    return apr_table_elts(r->headers_out)->nelts + apr_table_elts(r->err_headers_out)->nelts;
-}
-
-bool has_set_fields(const RequestState& state) noexcept {
-    const Call& call = state.call;
-    const request_rec* const r = state.r;
-    if (r->status != HTTP_OK || r->status_line != call.line_before || count_fields(r) != call.fields_before)
-        return true;
-    // By a file's name, and a member that says the same leaves it as it is: that can't be told apart.
-    return r->content_type != call.type_before || call.type_before != nullptr;
-}
-
-bool is_without_head(const RequestState& state, const apr_bucket_brigade* bb) noexcept {
-    if (std::strcmp(state.call.worker->s->scheme, "fcgi") != 0) return false;
-    bool has_data = false;
-    bool has_end = false;
-    for (const apr_bucket* b = APR_BRIGADE_FIRST(bb); b != APR_BRIGADE_SENTINEL(bb); b = APR_BUCKET_NEXT(b)) {
-        has_end = has_end || APR_BUCKET_IS_EOS(b);
-        has_data = has_data || !APR_BUCKET_IS_METADATA(b);
-    }
-    return has_end && (has_data || !has_set_fields(state));
-}
-
-bool may_tunnel(const Call& call, const request_rec* r) noexcept {
-    const proxy_worker_shared& worker = *call.worker->s;
-    return (worker.scheme[0] == 'w' || *worker.upgrade != '\0') && apr_table_get(r->headers_in, "Upgrade") != nullptr;
-}
 
 Outcome answer_outcome(const RequestState& state) noexcept {
     // It did not wait for the rest of the request.
-    if (state.call.status == HTTP_REQUEST_TIME_OUT && is_uploading(state)) return Outcome::upload;
-    return core::status_outcome(state.call.status);
+    if (state.call.seen.status == HTTP_REQUEST_TIME_OUT && is_uploading(state)) return Outcome::upload;
+    return core::status_outcome(state.call.seen.status);
 }
 
 Outcome broken_off_outcome(const RequestState& state) noexcept {
@@ -267,43 +201,19 @@ Outcome broken_off_outcome(const RequestState& state) noexcept {
     if (has_note(state.r, "proxy-error-override")) return answer_outcome(state);
     if (is_request_bad(state) || may_be_reset_by_http2(state)) return Outcome::client;
     // What a filter of httpd's makes of the answer is not the member's affair.
-    if (state.call.is_pass_failed) return state.r->connection->aborted ? Outcome::client : answer_outcome(state);
+    if (state.call.seen.is_pass_failed) return state.r->connection->aborted ? Outcome::client : answer_outcome(state);
     if (is_uploading(state)) return Outcome::upload;
     return is_client_too_slow(state.call) ? Outcome::client : Outcome::truncated;
 }
 
 Outcome outcome_of(const RequestState& state, int rv) noexcept {
     const Call& call = state.call;
-    if (call.is_cut && call.has_headers) return core::status_outcome(call.status);  // we stopped it
+    if (call.answer.is_cut && call.has_headers()) return core::status_outcome(call.seen.status);  // we stopped it
     // ProxyErrorOverride: the backend's own status comes back as the result, its body was thrown away.
     if (rv >= 100 && has_note(state.r, "proxy-error-override")) return core::status_outcome(rv);
-    if (!call.is_http && !call.has_headers && rv >= 100 && rv == call.line_status)
+    if (!call.target.is_http && !call.has_headers() && rv >= 100 && rv == call.seen.line_status)
         return core::status_outcome(rv);  // uwsgi's way
-    return call.is_http || call.is_sent ? http_outcome(state, rv) : other_outcome(state, rv);
-}
-
-core::Millis sent_at(const RequestState& state) noexcept {
-    const Call& call = state.call;
-    if (call.is_sent) return call.sent_at;
-    return state.body != nullptr ? std::max(call.started, state.body->ended_at) : call.started;
-}
-
-core::Millis latency_of(const RequestState& state, core::Millis now) noexcept {
-    const Call& call = state.call;
-    const core::Millis from = sent_at(state);
-    const bool has_begun = call.has_bytes && call.interim == Interim::none;  // interim responses are no first byte
-    const core::Millis to = has_begun ? call.first_byte_at : call.has_headers ? call.headers_at : now;
-    return to > from ? to - from : 0;
-}
-
-bool has_all(const RequestState& state) noexcept {
-    return state.call.is_sent || state.body == nullptr || state.body->has_end;
-}
-
-bool is_timed(const RequestState& state, Outcome outcome) noexcept {
-    if (state.call.has_headers && !has_all(state)) return false;
-    return core::is_status(outcome) || outcome == Outcome::timeout || outcome == Outcome::truncated ||
-           outcome == Outcome::reset || outcome == Outcome::protocol;
+    return call.target.is_http ? http_outcome(state, rv) : other_outcome(state, rv);
 }
 
 void clear_notes(request_rec* r) noexcept {

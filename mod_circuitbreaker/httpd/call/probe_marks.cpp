@@ -1,6 +1,5 @@
 #include "probe_marks.hpp"
 
-#include "httpd/choose/read_ahead.hpp"
 #include "httpd/request/environment.hpp"
 
 namespace cb::httpd {
@@ -33,19 +32,6 @@ void for_each_table(const RequestState& state, Visit visit) noexcept {
 }
 
 }  // namespace
-
-bool may_probe(const RequestState& state, const Breaker& breaker, const shm::Slot& slot) noexcept {
-    request_rec* const r = state.r;
-    if (!may_carry_probe(state, breaker, slot)) return false;
-    const Settings* const said = said_for_request(r, Directive::probe_if);
-    const ap_expr_info_t* const expr = said != nullptr ? said->probe_if : breaker.probe_if;
-    if (expr == nullptr) return true;
-    const core::State now = core::state_of(slot.word.load(std::memory_order_acquire));
-    if (now != core::State::open && now != core::State::half_open) return false;
-    const ForExpressions environment(state);
-    const char* error = nullptr;
-    return ap_expr_exec(r, expr, &error) > 0;
-}
 
 void unmark_header(RequestState& state) noexcept {
     if (state.probe_header != nullptr) {
@@ -86,18 +72,18 @@ void mark_request(RequestState& state, const Breaker& breaker, const shm::Slot& 
 }
 
 void set_probe_timeout(Call& call, conn_rec* backend) noexcept {
-    const core::Millis timeout = call.breaker->policy.probe_timeout;
-    if (!call.is_probe() || !call.is_http || timeout == 0 || !call.breaker->is_enforcing()) return;
+    const core::Millis timeout = call.target.breaker->policy.probe_timeout;
+    if (!call.is_probe() || !call.target.is_http || timeout == 0 || !call.target.breaker->is_enforcing()) return;
     apr_socket_t* const socket = ap_get_conn_socket(backend);
-    if (socket == nullptr || apr_socket_timeout_get(socket, &call.own_timeout) != APR_SUCCESS) return;
+    if (socket == nullptr || apr_socket_timeout_get(socket, &call.target.own_timeout) != APR_SUCCESS) return;
     if (apr_socket_timeout_set(socket, static_cast<apr_interval_time_t>(timeout) * 1000) == APR_SUCCESS) {
-        call.timed_socket = socket;
+        call.target.timed_socket = socket;
     }
 }
 
 void restore_timeout(Call& call) noexcept {
-    if (call.timed_socket != nullptr) apr_socket_timeout_set(call.timed_socket, call.own_timeout);
-    call.timed_socket = nullptr;
+    if (call.target.timed_socket != nullptr) apr_socket_timeout_set(call.target.timed_socket, call.target.own_timeout);
+    call.target.timed_socket = nullptr;
 }
 
 }  // namespace cb::httpd

@@ -1,6 +1,6 @@
-// Which requests may be probes, and how a probe is told from an ordinary call.
+// How a probe is told from an ordinary call.
 //
-// Purpose: CircuitBreakerProbeIf, CircuitBreakerProbeHeader, CircuitBreakerProbeTimeout, and the environment of
+// Purpose: CircuitBreakerProbeHeader, CircuitBreakerProbeTimeout, and the environment of
 // DESIGN 6. In Observe nothing is sent that would not be sent without the module, and no timeout is touched.
 // Thread safety: each request on its own thread.
 #ifndef CIRCUITBREAKER_HTTPD_CALL_PROBE_MARKS_HPP
@@ -9,10 +9,6 @@
 #include "httpd/request/request.hpp"
 
 namespace cb::httpd {
-
-/// CircuitBreakerProbeIf: may this request be a probe of that member? The expression is evaluated only while there is
-/// something to probe; a closed member has no probes (should it open this very moment, the request is refused).
-[[nodiscard]] bool may_probe(const RequestState& state, const Breaker& breaker, const shm::Slot& slot) noexcept;
 
 /// Takes the marks of an earlier attempt away.
 void unmark_request(RequestState& state) noexcept;

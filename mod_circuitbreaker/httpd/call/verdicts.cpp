@@ -13,7 +13,7 @@ constexpr std::uint32_t kFirstSample = 8192;
 /// Calls `visit(rule, its number)` for each rule of this call, until it returns true.
 template <class Visit>
 void for_each_rule(const RequestState& state, Visit visit) noexcept {
-    const Breaker& breaker = *state.call.breaker;
+    const Breaker& breaker = *state.call.target.breaker;
     const DirConfig* const dir = dir_config(state.r->per_dir_config);
     const bool is_probe = state.call.is_probe();
     if (dir == nullptr && breaker.rules.count == 0 && !is_probe) return;  // the usual case
@@ -87,7 +87,7 @@ bool is_compressed(const request_rec* r) noexcept {
 /// Does the response bring the page, all of it? That none came with a HEAD, or the part that a Range asked for, is the
 /// client's doing.
 bool has_page(const RequestState& state) noexcept {
-    const int status = state.call.status;
+    const int status = state.call.seen.status;
     return !state.r->header_only && status != HTTP_NO_CONTENT && status != HTTP_PARTIAL_CONTENT &&
            status != HTTP_NOT_MODIFIED;
 }
@@ -123,11 +123,12 @@ void note_headers_for_rules(RequestState& state) noexcept {
         return false;
     });
     const request_rec* const r = state.r;
-    state.call.sample.is_wanted = is_interested && has_page(state) && is_textual(r->content_type) && !is_compressed(r);
+    state.call.answer.sample.is_wanted =
+        is_interested && has_page(state) && is_textual(r->content_type) && !is_compressed(r);
     if (!has_expr) return;
     // Filters further on change the headers; a rule means the backend's.
     auto* const results = static_cast<bool*>(apr_palloc(r->pool, static_cast<apr_size_t>(count) * sizeof(bool)));
-    const core::Outcome answer = core::status_outcome(state.call.status);
+    const core::Outcome answer = core::status_outcome(state.call.seen.status);
     for_each_rule(state, [&](const VerdictRule& rule, int number) noexcept {
         // All that a call can still end as.
         const bool may_match =
@@ -136,11 +137,11 @@ void note_headers_for_rules(RequestState& state) noexcept {
         results[number] = may_match && is_true(state, rule);
         return false;
     });
-    state.call.expressions = results;
+    state.call.answer.expressions = results;
 }
 
 void note_body_for_rules(RequestState& state, apr_bucket_brigade* bb) noexcept {
-    Sample& sample = state.call.sample;
+    Sample& sample = state.call.answer.sample;
     if (!sample.is_wanted || sample.is_whole || sample.is_over) return;
     const std::uint32_t limit = body_limit(state);
     for (apr_bucket* b = APR_BRIGADE_FIRST(bb); b != APR_BRIGADE_SENTINEL(bb); b = APR_BUCKET_NEXT(b)) {
@@ -166,8 +167,8 @@ void note_body_for_rules(RequestState& state, apr_bucket_brigade* bb) noexcept {
 }
 
 void note_end_for_rules(RequestState& state, int rv) noexcept {
-    Sample& sample = state.call.sample;
-    if (rv == OK && !state.call.is_broken_off && !sample.is_over) sample.is_whole = true;
+    Sample& sample = state.call.answer.sample;
+    if (rv == OK && !state.call.is_broken_off() && !sample.is_over) sample.is_whole = true;
 }
 
 Judgement judge(const RequestState& state, core::Outcome outcome, bool with_body) noexcept {
@@ -178,14 +179,15 @@ Judgement judge(const RequestState& state, core::Outcome outcome, bool with_body
     if (core::is_status(outcome)) state.r->status = static_cast<int>(outcome);
     for_each_rule(state, [&](const VerdictRule& rule, int number) noexcept {
         if (!core::matches(rule.codes, outcome)) return false;
-        if (needs_body(rule) && !(with_body && body_matches(call.sample, rule))) return false;
-        if (!(call.expressions != nullptr ? call.expressions[number] : is_true(state, rule))) return false;
+        if (needs_body(rule) && !(with_body && body_matches(call.answer.sample, rule))) return false;
+        if (!(call.answer.expressions != nullptr ? call.answer.expressions[number] : is_true(state, rule)))
+            return false;
         found = &rule;
         return true;
     });
     state.r->status = own_status;
     if (found != nullptr) return {found->codes.verdict, found};
-    return {core::builtin_verdict(outcome, call.breaker->failing_statuses), nullptr};
+    return {core::builtin_verdict(outcome, call.target.breaker->failing_statuses), nullptr};
 }
 
 const char* verdict_text(apr_pool_t* p, const Judgement& judgement, core::Outcome outcome) noexcept {

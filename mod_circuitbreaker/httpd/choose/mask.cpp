@@ -1,74 +1,19 @@
 #include "mask.hpp"
 
 #include <algorithm>
-#include <cstring>
 
-#include "httpd/call/probe_marks.hpp"
+#include "ask.hpp"
 #include "httpd/runtime.hpp"
-#include "refuse.hpp"
-#include "session.hpp"
 
 namespace cb::httpd {
 namespace {
-
-/// An error that mod_proxy has marked, and that it would not clear by itself when it looks (ap_proxy_retry_worker): in
-/// a breaker's member it does not last, because of IGNORE_ERRORS; in another one it does until `retry=` has passed.
-bool is_in_error(const proxy_worker_shared& worker) noexcept {
-    return (worker.status & PROXY_WORKER_IN_ERROR) != 0 && (worker.status & PROXY_WORKER_IGNORE_ERRORS) == 0 &&
-           apr_time_now() <= worker.error_time + worker.retry;
-}
-
-Session session_of(const RequestState& state) noexcept {
-    return find_session(state.r, *state.balancer, state.balancer_url);
-}
-
-/// Flags, but for errors, for which mod_proxy gives the member no request. One that drains gets those of its sessions.
-bool is_barred(const RequestState& state, const proxy_worker_shared& worker) noexcept {
-    constexpr unsigned kBarred = PROXY_WORKER_NOT_USABLE_BITMAP & ~static_cast<unsigned>(PROXY_WORKER_IN_ERROR);
-    if ((worker.status & kBarred) != 0) return true;
-    return (worker.status & PROXY_WORKER_DRAIN) != 0 &&
-           !is_bound(session_of(state), runtime.registry->members(*state.balancer), worker);
-}
 
 /// It has had this request. mod_proxy's forcerecovery might choose it again and again, as long as it has attempts.
 bool has_failed(const RequestState& state, const proxy_worker* worker) noexcept {
     return std::find(state.failed, state.failed + state.failed_count, worker) != state.failed + state.failed_count;
 }
 
-bool is_bound_elsewhere(const RequestState& state, const proxy_worker_shared& worker) noexcept {
-    return has_member_of_its_own(state) &&
-           !is_bound(session_of(state), runtime.registry->members(*state.balancer), worker);
-}
-
 }  // namespace
-
-bool has_member_of_its_own(const RequestState& state) noexcept {
-    const proxy_balancer& balancer = *state.balancer;
-    if (balancer.s->sticky_force == 0) return false;
-    const Session session = session_of(state);
-    if (session.value == nullptr) return false;
-    const Members members = runtime.registry->members(*state.balancer);
-    return std::any_of(members.begin(), members.end(), [&](const proxy_worker* worker) noexcept {
-        return std::strcmp(worker->s->route, session.route) == 0;
-    });
-}
-
-bool is_usable(const RequestState& state, const proxy_worker& worker) noexcept {
-    return !is_in_error(*worker.s) && !is_barred(state, *worker.s) && !is_bound_elsewhere(state, *worker.s);
-}
-
-bool can_be_last_resort(const RequestState& state, const proxy_worker& worker) noexcept {
-    if (runtime.registry->members(*state.balancer).size() < 2 || state.balancer->s->forcerecovery == 0) return false;
-    return is_usable(state, worker);
-}
-
-bool is_last_resort(RequestState& state, const proxy_worker& worker) noexcept {
-    Breaker* const breaker = runtime.registry->find(worker);
-    if (breaker == nullptr || !breaker->is_enforcing()) return false;
-    shm::Slot& slot = *breaker->slot.load(std::memory_order_acquire);
-    return shm::may_probe_early(slot, breaker->policy, runtime.process) && can_be_last_resort(state, worker) &&
-           may_probe(state, *breaker, slot);
-}
 
 Mask::Mask(RequestState& state) noexcept : pool_(state.r->pool), members_(runtime.registry->members(*state.balancer)) {
     for (std::size_t i = 0; i < members_.size(); ++i) {
@@ -119,7 +64,7 @@ bool Mask::show_last_resort(RequestState& state) noexcept {
         const shm::Slot& slot = *runtime.registry->find(*members_[i])->slot.load(std::memory_order_acquire);
         const core::Word word = core::unpack(slot.word.load(std::memory_order_seq_cst));
         const bool is_open = word.state == core::State::open;
-        const core::Millis left = is_open ? core::open_remaining(word, runtime.process.clock.now()) : 0;
+        const core::Millis left = is_open ? core::open_remaining(word, now()) : 0;
         if (first != none && left >= least) continue;
         first = i;
         least = left;
@@ -133,14 +78,6 @@ bool Mask::show_last_resort(RequestState& state) noexcept {
 
 void Mask::hide_last_resort() noexcept {
     if (last_resort_ != nullptr) (void)hide(*last_resort_, shm::Refusal::open);
-}
-
-void Mask::count_refusals() const noexcept {
-    for (std::size_t i = 0; i < members_.size(); ++i) {
-        const shm::Refusal why = refusal(i);
-        Breaker* const breaker = why != shm::Refusal::none ? runtime.registry->find(*members_[i]) : nullptr;
-        if (breaker != nullptr) count_refusal(*breaker, *breaker->slot.load(std::memory_order_acquire), why);
-    }
 }
 
 bool Mask::has_nobody_left(const RequestState& state) const noexcept {
@@ -157,7 +94,7 @@ bool Mask::has_nobody_left(const RequestState& state) const noexcept {
         } else {
             is_all_in_error = is_all_in_error && (members_[i]->s->status & PROXY_WORKER_IN_ERROR) != 0;
             is_any_recoverable =
-                is_any_recoverable || !(has_failed(state, members_[i]) || is_barred(state, *members_[i]->s));
+                is_any_recoverable || !(has_failed(state, members_[i]) || is_barred_for(state, *members_[i]->s));
         }
     }
     if (!hides_any_usable && !state.is_fallback) return false;

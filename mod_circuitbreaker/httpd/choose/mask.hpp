@@ -12,18 +12,6 @@
 
 namespace cb::httpd {
 
-/// Has the request a session that goes to its own member alone (`nofailover`)?
-[[nodiscard]] bool has_member_of_its_own(const RequestState& state) noexcept;
-
-/// Would mod_proxy give that member of state.balancer this request, by its own flags and errors, and by its session?
-[[nodiscard]] bool is_usable(const RequestState& state, const proxy_worker& worker) noexcept;
-
-/// Can an open member be probed before its open time is over, by requests such as this one that find no other member?
-/// Not in a balancer of one, nor with `forcerecovery=Off`.
-[[nodiscard]] bool can_be_last_resort(const RequestState& state, const proxy_worker& worker) noexcept;
-/// And would it be now, by this request?
-[[nodiscard]] bool is_last_resort(RequestState& state, const proxy_worker& worker) noexcept;
-
 class Mask {
   public:
     explicit Mask(RequestState& state) noexcept;
@@ -36,8 +24,6 @@ class Mask {
     [[nodiscard]] const proxy_worker* last_resort() const noexcept { return last_resort_; }
     /// Hides it again, for good.
     void hide_last_resort() noexcept;
-    /// Counts what is hidden as refused, once the choice is made.
-    void count_refusals() const noexcept;
     [[nodiscard]] bool is_empty() const noexcept { return hidden_ == nullptr; }
     /// Is there a breaker among the members?
     [[nodiscard]] bool has_breakers() const noexcept { return has_breakers_; }

@@ -55,20 +55,20 @@ shm::RampTicket* ramp_ticket(RequestState& state, const Breaker& breaker, shm::S
 void note_new_session(RequestState& state) noexcept {
     const Call& call = state.call;
     if (state.balancer == nullptr || *state.balancer->s->sticky == '\0') return;
-    const core::Word word = core::unpack(call.slot->word.load(std::memory_order_acquire));
+    const core::Word word = core::unpack(call.target.slot->word.load(std::memory_order_acquire));
     if (word.state != core::State::recovering && word.state != core::State::half_open) return;
-    const proxy_worker_shared& worker = *call.breaker->key;
+    const proxy_worker_shared& worker = *call.target.breaker->key;
     Session session = find_new_session(state.r, *state.balancer);
     if (session.value == nullptr && apr_table_get(state.r->subprocess_env, "BALANCER_ROUTE_CHANGED") != nullptr) {
         session = {worker.route, worker.route};  // httpd may add a cookie of its own, which names the member only
     }
     if (session.value == nullptr || *worker.route == '\0' || strcmp(session.route, worker.route) != 0) return;
     if (word.state == core::State::recovering) {
-        const core::RampUp& ramp_up = call.breaker->policy.ramp_up;
+        const core::RampUp& ramp_up = call.target.breaker->policy.ramp_up;
         const core::Millis elapsed = core::ramp_elapsed(word, ramp_up, runtime.process.clock.now());
         if (draw_of(state.r, session, word) >> 16U < core::ramp_share(ramp_up, elapsed)) return;  // let in anyway
     }
-    shm::note_newcomer(*call.slot, name_of(state.r, session));
+    shm::note_newcomer(*call.target.slot, name_of(state.r, session));
 }
 
 }  // namespace cb::httpd

@@ -33,7 +33,7 @@ bool may_carry_probe(const RequestState& state, const Breaker& breaker, const sh
     // Relaxed: a time for this estimate alone.
     const core::Millis probed_at = slot.probed_at.load(std::memory_order_relaxed);
     const core::Word word = core::unpack(slot.word.load(std::memory_order_acquire));
-    return core::has_waited_in_vain(word, breaker.policy, probed_at, runtime.process.clock.now());
+    return core::has_waited_in_vain(word, breaker.policy, probed_at, now());
 }
 
 int read_ahead(const RequestState& state, const Breaker& breaker, const shm::Slot& slot) noexcept {

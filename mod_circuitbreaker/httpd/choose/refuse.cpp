@@ -2,11 +2,9 @@
 
 #include <algorithm>
 
-#include "health.hpp"
-#include "httpd/call/probe_marks.hpp"
+#include "ask.hpp"
 #include "httpd/request/environment.hpp"
 #include "httpd/runtime.hpp"
-#include "ramp.hpp"
 
 namespace cb::httpd {
 namespace {
@@ -33,19 +31,12 @@ void count_refusal(const Breaker& breaker, shm::Slot& slot, shm::Refusal refusal
     counters[static_cast<std::size_t>(refusal)].fetch_add(1, std::memory_order_relaxed);
 }
 
-shm::Refusal refusal_of(RequestState& state, Breaker& breaker, shm::Slot& slot) noexcept {
-    if (!breaker.is_enforcing()) return shm::Refusal::none;  // Observe: admit() asks, and counts what would have been
-    shm::RampTicket* const ticket = ramp_ticket(state, breaker, slot);
-    if (ticket == nullptr) return shm::Refusal::none;  // closed: the usual case
-    core::Decision decision = shm::peek(slot, breaker.policy, runtime.process, ticket);
-    if (decision == core::Decision::refuse && breaker.policy.early_probe) {
-        heed_health_check(breaker, slot);
-        decision = shm::peek(slot, breaker.policy, runtime.process, ticket);
+void count_refusals(const Mask& mask) noexcept {
+    for (std::size_t i = 0; i < mask.count(); ++i) {
+        const shm::Refusal why = mask.refusal(i);
+        Breaker* const breaker = why != shm::Refusal::none ? runtime.registry->find(mask.member(i)) : nullptr;
+        if (breaker != nullptr) count_refusal(*breaker, *breaker->slot.load(std::memory_order_acquire), why);
     }
-    const bool is_refused =
-        decision == core::Decision::refuse || (decision == core::Decision::probe && !may_probe(state, breaker, slot));
-    if (!is_refused) return shm::Refusal::none;
-    return shm::refusal_in(core::state_of(slot.word.load(std::memory_order_relaxed)));
 }
 
 void note_refusals(RequestState& state, const Mask& mask) noexcept {

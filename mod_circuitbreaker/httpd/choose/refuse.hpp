@@ -9,10 +9,10 @@
 
 namespace cb::httpd {
 
-/// Looks whether the breaker would let a request through. In Observe: always Refusal::none.
-[[nodiscard]] shm::Refusal refusal_of(RequestState& state, Breaker& breaker, shm::Slot& slot) noexcept;
 /// Counts a refusal; in Observe as one that would have been.
 void count_refusal(const Breaker& breaker, shm::Slot& slot, shm::Refusal refusal) noexcept;
+/// Counts what is hidden as refused, once the choice is made.
+void count_refusals(const Mask& mask) noexcept;
 
 /// Notes that all usable members of the request's balancer are hidden.
 void note_refusals(RequestState& state, const Mask& mask) noexcept;

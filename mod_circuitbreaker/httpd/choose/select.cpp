@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ask.hpp"
 #include "fallback.hpp"
 #include "httpd/call/call.hpp"
 #include "httpd/call/probe_marks.hpp"
@@ -27,7 +28,7 @@ Breaker* find_breaker(const RequestState& state, const proxy_worker& worker) noe
 /// Takes the permit for a call to `worker`. Refusal::none if it may be made (with or without a breaker).
 /// `is_last_resort`: there is no other member.
 shm::Refusal take_permit(RequestState& state, proxy_worker& worker, bool is_last_resort) noexcept {
-    state.call.breaker = nullptr;  // of the call before, if there was one
+    state.call.target.breaker = nullptr;  // of the call before, if there was one
     unmark_request(state);
     if (state.body != nullptr) {
         state.body->probe = nullptr;
@@ -48,7 +49,7 @@ shm::Refusal take_permit(RequestState& state, proxy_worker& worker, bool is_last
     const bool is_probe = admission.permit.kind == shm::PermitKind::probe;
     // In Observe nothing changes for a client.
     if (state.body != nullptr && is_probe && breaker->is_enforcing()) {
-        state.body->probe = &state.call.permit;
+        state.body->probe = &state.call.target.permit;
         if (!state.body->is_whole()) {
             state.body->due_at =
                 admission.permit.taken_at + std::max(breaker->policy.open_time.base, kLeastTimeForUpload);
@@ -90,7 +91,7 @@ void note_failed(RequestState& state, proxy_worker* worker) noexcept {
 
 /// Nobody is left. After a call that failed the answer is that call's, and no refusal.
 int give_up(RequestState& state, const Mask& mask) noexcept {
-    if (state.tried_count > 0) return HTTP_SERVICE_UNAVAILABLE;
+    if (state.failover.calls > 0) return HTTP_SERVICE_UNAVAILABLE;
     note_refusals(state, mask);
     return refuse(state);
 }
@@ -144,7 +145,7 @@ int choose_with_fallback(RequestState& state, Mask& own, const BeforeFallback& b
     if (rv == kNobody && take_fallback_of_balancer(state, url)) {
         rv = choose_among(state, mask, true, worker, balancer, url);
     }
-    mask.count_refusals();
+    count_refusals(mask);
     return rv == kNobody ? give_up(state, mask) : rv;
 }
 
@@ -159,7 +160,7 @@ int choose(RequestState& state, Mask& mask, proxy_worker** worker, proxy_balance
             if (rv == kNobody) rv = give_up(state, mask);
         }
     }
-    mask.count_refusals();
+    count_refusals(mask);
     return rv;
 }
 
@@ -201,26 +202,23 @@ int admit_plain_worker(RequestState& state, proxy_worker** worker, proxy_balance
     return refuse(state);
 }
 
-extern "C" int on_pre_request(proxy_worker** worker, proxy_balancer** balancer, request_rec* r, proxy_server_conf* conf,
-                              char** url) noexcept {
-    if (runtime.registry == nullptr || r->proxyreq != PROXYREQ_REVERSE) return DECLINED;
-    RequestState& state = *request_state(r, true);
-    if (state.is_nested) return DECLINED;
+}  // namespace
+
+int take_member(RequestState& state, proxy_worker** worker, proxy_balancer** balancer, char** url) noexcept {
+    request_rec* const r = state.r;
     state.is_fallback = false;
     state.refused = {};
-    close_call(state);  // Observe: mod_proxy comes again for its own failover
-    state.conf = conf;
     if (state.body == nullptr) state.body = watch_body(r);
     proxy_balancer* chosen = *balancer;
     if (chosen == nullptr && names_balancer(*url)) {
-        chosen = proxy.get_balancer(r->pool, conf, *url, 1);
+        chosen = proxy.get_balancer(r->pool, state.conf, *url, 1);
         if (chosen == nullptr) return DECLINED;
     }
     if (chosen == nullptr) {
         state.balancer = nullptr;
         return admit_plain_worker(state, worker, balancer, url);
     }
-    sync_members(*chosen, r->server, conf);
+    sync_members(*chosen, r->server, state.conf);
     state.balancer = chosen;
     state.balancer_url = *url;
     if (*balancer != nullptr && *worker != nullptr) note_failed(state, *worker);
@@ -229,18 +227,12 @@ extern "C" int on_pre_request(proxy_worker** worker, proxy_balancer** balancer, 
     return choose(state, mask, worker, balancer, url);
 }
 
-}  // namespace
-
-int choose_another(RequestState& state, proxy_worker& failed, proxy_worker** worker, char** url) noexcept {
+int take_another(RequestState& state, proxy_worker& failed, proxy_worker** worker, char** url) noexcept {
     note_tried(state, &failed);
     state.refused = {};
     *url = apr_pstrdup(state.r->pool, state.balancer_url);
     proxy_balancer* balancer = state.balancer;
     return choose_anew(state, worker, &balancer, url);
-}
-
-void register_select_hook() noexcept {
-    proxy.hook_pre_request(on_pre_request, nullptr, nullptr, APR_HOOK_REALLY_FIRST);
 }
 
 }  // namespace cb::httpd

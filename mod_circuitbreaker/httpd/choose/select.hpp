@@ -1,9 +1,8 @@
-// Choosing a member around those whose breaker refuses (DESIGN 4.1 to 4.3).
+// Choosing a member around those whose breaker refuses.
 //
-// Purpose: mod_proxy chooses, from a balancer in which refused members look stopped, so that sticky routes, nofailover,
-// redirects, spares, standbys, lbsets and every lbmethod work by themselves. Nothing shared is touched by it.
-// Thread safety: each request on its own thread; the balancer's member list is read under its thread lock while it
-// changes.
+// mod_proxy chooses, from a copy of the balancer in which refused members look stopped. So sticky routes, nofailover,
+// redirects, spares, standbys, lbsets and every lbmethod work by themselves, and nothing shared is touched.
+// Thread safety: each request on its own thread.
 #ifndef CIRCUITBREAKER_HTTPD_CHOOSE_SELECT_HPP
 #define CIRCUITBREAKER_HTTPD_CHOOSE_SELECT_HPP
 
@@ -11,11 +10,13 @@
 
 namespace cb::httpd {
 
-/// mod_proxy's hook, in pre_config.
-void register_select_hook() noexcept;
+/// Takes a member for the request, with a permit of its breaker; the call has begun then. What a pre_request hook of
+/// mod_proxy returns: OK with member and URL, DECLINED where no breaker is concerned, or the status for the client.
+[[nodiscard]] int take_member(RequestState& state, proxy_worker** worker, proxy_balancer** balancer,
+                              char** url) noexcept;
 
-/// Chooses once more, around `failed` and every member tried before. OK with member and URL; the new call has begun.
-int choose_another(RequestState& state, proxy_worker& failed, proxy_worker** worker, char** url) noexcept;
+/// Takes another one, neither `failed` nor any that was tried before. OK with member and URL.
+[[nodiscard]] int take_another(RequestState& state, proxy_worker& failed, proxy_worker** worker, char** url) noexcept;
 
 }  // namespace cb::httpd
 

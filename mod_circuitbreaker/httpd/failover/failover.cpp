@@ -3,12 +3,7 @@
 #include <algorithm>
 
 #include "httpd/call/client_doing.hpp"
-#include "httpd/call/probe_marks.hpp"
-#include "httpd/choose/mask.hpp"
-#include "httpd/choose/ramp.hpp"
-#include "httpd/choose/select.hpp"
-#include "httpd/request/environment.hpp"
-#include "httpd/request/request_body.hpp"
+#include "httpd/choose/ask.hpp"
 #include "httpd/runtime.hpp"
 #include "shm/retries.hpp"
 
@@ -17,12 +12,8 @@ namespace {
 
 constexpr core::Millis kBudgetSpan = 10 * core::kMillisPerSecond;  // retries of the last so much count
 
-core::Millis now() noexcept {
-    return runtime.process.clock.now();
-}
-
 const core::Failover& wanted(const RequestState& state) noexcept {
-    return policy_for(state.r, *state.call.breaker, Directive::failover).failover;
+    return policy_for(state.r, *state.call.target.breaker, Directive::failover).failover;
 }
 
 /// RFC 9110 9.2.2.
@@ -41,47 +32,11 @@ bool is_idempotent(const request_rec* r) noexcept {
 
 /// FCGI with ProxyErrorOverride sends the error page itself, past every filter.
 bool sends_error_page_itself(const RequestState& state) noexcept {
-    return proxy_dir_config(state.r).error_override != 0 && strcmp(state.call.worker->s->scheme, "fcgi") == 0;
+    return proxy_dir_config(state.r).error_override != 0 && strcmp(state.call.target.worker->s->scheme, "fcgi") == 0;
 }
 
 bool is_at_start(const request_rec* r) noexcept {
     return r->sent_bodyct == 0 && r->eos_sent == 0 && r->bytes_sent == 0;
-}
-
-bool lets_through(RequestState& state, const proxy_worker& worker) noexcept {
-    const Breaker* const breaker = runtime.registry->find(worker);
-    if (breaker == nullptr || !breaker->is_enforcing()) return true;
-    shm::Slot& slot = *breaker->slot.load(std::memory_order_acquire);
-    const core::Word word = core::unpack(slot.word.load(std::memory_order_seq_cst));
-    switch (word.state) {
-        case core::State::closed:
-        case core::State::forced_closed:
-            return true;
-        case core::State::recovering:
-            return shm::peek(slot, breaker->policy, runtime.process, ramp_ticket(state, *breaker, slot)) !=
-                   core::Decision::refuse;
-        case core::State::open:
-        case core::State::half_open:
-            return core::probe_room(word, breaker->policy, now()) > 0 && may_probe(state, *breaker, slot);
-        case core::State::forced_open:
-            break;
-    }
-    return false;
-}
-
-/// A look only: no permit is taken, and a ramp is asked as it will be again, once for each member.
-bool is_another_allowed(RequestState& state) noexcept {
-    bool has_last_resort = false;
-    for (const proxy_worker* const worker : runtime.registry->members(*state.balancer)) {
-        if (worker == state.call.worker) continue;
-        if ((worker->s->status & PROXY_WORKER_DRAIN) != 0) continue;  // gets its own sessions only
-        const bool is_tried =
-            std::find(state.tried, state.tried + state.tried_count, worker) != state.tried + state.tried_count;
-        if (is_tried) continue;
-        if (is_usable(state, *worker) && lets_through(state, *worker)) return true;
-        has_last_resort = has_last_resort || is_last_resort(state, *worker);
-    }
-    return has_last_resort;
 }
 
 /// With nofailover a session stays where it is bound.
@@ -91,7 +46,7 @@ bool is_bound(const RequestState& state) noexcept {
 
 bool may_call_again(RequestState& state) noexcept {
     const Failover& failover = state.failover;
-    if (failover.before == nullptr || state.call.has_interim || state.r->connection->aborted) return false;
+    if (failover.before == nullptr || state.call.seen.has_interim || state.r->connection->aborted) return false;
     if (is_request_bad(state)) return false;
     if (failover.keeps_body && !is_body_kept(state)) return false;  // it was longer than that
     const core::Failover& policy = wanted(state);
@@ -99,30 +54,8 @@ bool may_call_again(RequestState& state) noexcept {
     return now() - failover.began_at < limit && is_another_allowed(state);
 }
 
-bool take_retry(RequestState& state) noexcept {
-    const Members members = runtime.registry->members(*state.balancer);
-    const auto count = static_cast<std::uint32_t>(members.size());
-    auto** const slots = static_cast<shm::Slot**>(apr_pcalloc(state.r->pool, count * sizeof(shm::Slot*)));
-    std::uint64_t calls = 0;
-    for (std::uint32_t i = 0; i < count; ++i) {
-        Breaker* const breaker = runtime.registry->find(*members[i]);
-        if (breaker == nullptr) continue;
-        slots[i] = breaker->slot.load(std::memory_order_acquire);
-        calls += shm::sums_now(*slots[i], breaker->policy, runtime.process).calls;
-    }
-    const core::Millis window = state.call.breaker->policy.window.span;  // 0: the last so many calls
-    const core::Millis span = window > 0 ? std::min(window, kBudgetSpan) : kBudgetSpan;
-    if (window > span) calls = calls * span / window;
-    const std::uint64_t allowed = core::allowed_retries(wanted(state), calls, span);
-    return shm::take_retry(*state.call.slot, slots, count, span, allowed, now());
-}
-
-}  // namespace
-
-bool is_body_kept(const RequestState& state) noexcept {
-    return state.failover.keeps_body && state.body != nullptr && state.body->keeps;
-}
-
+/// A ProxyRemote may be meant for a member of the balancer. mod_proxy looks for it once, before the first call: none is
+/// made again elsewhere then, as it would go through the wrong one.
 bool has_remote(const RequestState& state) noexcept {
     const apr_array_header_t* const remotes = state.conf->proxies;
     for (int i = 0; i < remotes->nelts; ++i) {
@@ -137,16 +70,48 @@ bool has_remote(const RequestState& state) noexcept {
     return false;
 }
 
+bool take_retry(RequestState& state) noexcept {
+    const Members members = runtime.registry->members(*state.balancer);
+    const auto count = static_cast<std::uint32_t>(members.size());
+    auto** const slots = static_cast<shm::Slot**>(apr_pcalloc(state.r->pool, count * sizeof(shm::Slot*)));
+    std::uint64_t calls = 0;
+    for (std::uint32_t i = 0; i < count; ++i) {
+        Breaker* const breaker = runtime.registry->find(*members[i]);
+        if (breaker == nullptr) continue;
+        slots[i] = breaker->slot.load(std::memory_order_acquire);
+        calls += shm::sums_now(*slots[i], breaker->policy, runtime.process).calls;
+    }
+    const core::Millis window = state.call.target.breaker->policy.window.span;  // 0: the last so many calls
+    const core::Millis span = window > 0 ? std::min(window, kBudgetSpan) : kBudgetSpan;
+    if (window > span) calls = calls * span / window;
+    const std::uint64_t allowed = core::allowed_retries(wanted(state), calls, span);
+    return shm::take_retry(*state.call.target.slot, slots, count, span, allowed, now());
+}
+
+/// The next member gets the whole of the request's body: nothing of it has been read, or it is kept, or the handler has
+/// read it before it connected, and has it still. The others lose what they have read.
+bool has_body_still(const RequestState& state, int rv) noexcept {
+    if (state.body == nullptr || state.body->size == 0 || is_body_kept(state)) return true;
+    const bool prefetches = state.call.target.is_http || strcmp(state.call.target.worker->s->scheme, "fcgi") == 0;
+    return prefetches && rv == HTTP_SERVICE_UNAVAILABLE;
+}
+
+}  // namespace
+
+bool is_body_kept(const RequestState& state) noexcept {
+    return state.failover.keeps_body && state.body != nullptr && state.body->keeps;
+}
+
 void begin_try(RequestState& state) noexcept {
     Failover& failover = state.failover;
     const Call& call = state.call;
     ++failover.tries;
     if (failover.calls++ == 0) {
-        failover.began_at = call.started;
-        failover.first = call.worker;
+        failover.began_at = call.target.started;
+        failover.first = call.target.worker;
     }
     failover.before = nullptr;
-    if (state.balancer == nullptr || !call.breaker->is_enforcing()) return;
+    if (state.balancer == nullptr || !call.target.breaker->is_enforcing()) return;
     if (runtime.registry->members(*state.balancer).size() < 2) return;
     const core::Failover& policy = wanted(state);
     const bool is_wanted =
@@ -178,32 +143,12 @@ bool withhold(RequestState& state, core::Outcome outcome, core::Verdict verdict)
     return is_failed && may_be_made_again && may_call_again(state) && take_retry(state);
 }
 
-bool go_elsewhere(RequestState& state, proxy_worker** worker, char** url) noexcept {
-    Failover& failover = state.failover;
-    shm::Slot& failed = *state.call.slot;
-    const Snapshot* const after = failover.before != nullptr ? take_snapshot(state.r) : nullptr;
-    apr_table_t* const headers_in = state.r->headers_in;
-    const Told told = state.told;
-    hide_environment(state);
-    state.told = Told{.rejected = told.rejected, .fallback = told.fallback};
-    if (after != nullptr) put_back(state.r, *failover.before);
-    if (is_body_kept(state)) {
-        rewind_body(state.r, *state.body, headers_in);
-    } else if (state.body != nullptr) {
-        state.r->headers_in = headers_in;  // mod_proxy_fcgi has what it has read of the body, and noted its length here
-    }
-    proxy_worker* next = nullptr;
-    char* next_url = nullptr;
-    if (choose_another(state, **worker, &next, &next_url) != OK) {
-        hide_environment(state);  // what a refusal has told
-        if (after != nullptr) put_back(state.r, *after);
-        state.told = told;
-        return false;
-    }
-    failed.totals.failovers.fetch_add(1, std::memory_order_relaxed);
-    *worker = next;
-    *url = next_url;
-    return true;
+bool may_go_on(const RequestState& state, int rv, core::Outcome outcome, int attempts) noexcept {
+    if (state.balancer == nullptr || !state.call.target.breaker->is_enforcing()) return false;
+    const bool is_local = outcome == core::Outcome::local && rv == HTTP_SERVICE_UNAVAILABLE;
+    if (outcome != core::Outcome::connect && !is_local) return false;
+    if (has_remote(state) || !has_body_still(state, rv)) return false;
+    return state.balancer->s->max_attempts_set != 0 && attempts <= state.balancer->s->max_attempts;
 }
 
 }  // namespace cb::httpd

@@ -12,13 +12,13 @@ bool keep(RequestState& state, apr_bucket_brigade* bb) noexcept {
     Call& call = state.call;
     apr_off_t length = 0;
     if (apr_brigade_length(bb, 0, &length) != APR_SUCCESS || length < 0) return false;
-    call.held_size += length;
-    if (call.held_size > static_cast<apr_off_t>(body_limit(state))) return false;
+    call.answer.held_size += length;
+    if (call.answer.held_size > static_cast<apr_off_t>(body_limit(state))) return false;
     for (apr_bucket* b = APR_BRIGADE_FIRST(bb); b != APR_BRIGADE_SENTINEL(bb); b = APR_BUCKET_NEXT(b)) {
         if (!APR_BUCKET_IS_METADATA(b) && apr_bucket_setaside(b, state.r->pool) != APR_SUCCESS) return false;
     }
-    if (call.held == nullptr) call.held = apr_brigade_create(state.r->pool, bb->bucket_alloc);
-    APR_BRIGADE_CONCAT(call.held, bb);
+    if (call.answer.held == nullptr) call.answer.held = apr_brigade_create(state.r->pool, bb->bucket_alloc);
+    APR_BRIGADE_CONCAT(call.answer.held, bb);
     return true;
 }
 
@@ -34,8 +34,8 @@ apr_status_t swallow(RequestState& state, apr_bucket_brigade* bb, bool is_end) n
     Call& call = state.call;
     const bool is_pausing = !is_end && has_flush(bb);
     if (!is_pausing && keep(state, bb)) return APR_SUCCESS;
-    call.is_cut = true;
-    if (call.held != nullptr) apr_brigade_cleanup(call.held);
+    call.answer.is_cut = true;
+    if (call.answer.held != nullptr) apr_brigade_cleanup(call.answer.held);
     apr_brigade_cleanup(bb);
     return is_end ? APR_SUCCESS : APR_ECONNABORTED;
 }
@@ -43,35 +43,35 @@ apr_status_t swallow(RequestState& state, apr_bucket_brigade* bb, bool is_end) n
 }  // namespace
 
 apr_status_t let_go(Call& call, ap_filter_t* f, apr_bucket_brigade* bb) noexcept {
-    call.hold = Hold::none;
-    if (call.held != nullptr) APR_BRIGADE_PREPEND(bb, call.held);
+    call.answer.hold = Hold::none;
+    if (call.answer.held != nullptr) APR_BRIGADE_PREPEND(bb, call.answer.held);
     return ap_pass_brigade(f->next, bb);
 }
 
 void begin_holding(RequestState& state) noexcept {
     Call& call = state.call;
-    if (state.failover.before == nullptr || call.is_finished) return;
-    const bool is_answer = call.has_headers && !call.is_broken_off;
+    if (state.failover.before == nullptr || call.is_finished()) return;
+    const bool is_answer = call.has_headers() && !call.is_broken_off();
     const core::Outcome outcome = is_answer ? answer_outcome(state) : outcome_of(state, HTTP_BAD_GATEWAY);
     if (withhold(state, outcome, judge(state, outcome, false).verdict)) {
-        call.hold = Hold::withheld;
-    } else if (is_answer && call.sample.is_wanted && may_withhold(state)) {
-        call.hold = Hold::undecided;
+        call.answer.hold = Hold::withheld;
+    } else if (is_answer && call.answer.sample.is_wanted && may_withhold(state)) {
+        call.answer.hold = Hold::undecided;
     }
 }
 
 apr_status_t pass_or_hold(RequestState& state, ap_filter_t* f, apr_bucket_brigade* bb, bool is_end) noexcept {
     Call& call = state.call;
-    if (call.hold == Hold::undecided && is_end && withhold(state, answer_outcome(state), call.verdict)) {
-        call.hold = Hold::withheld;
+    if (call.answer.hold == Hold::undecided && is_end && withhold(state, answer_outcome(state), call.ended.verdict)) {
+        call.answer.hold = Hold::withheld;
     }
-    switch (call.hold) {
+    switch (call.answer.hold) {
         case Hold::none:
             break;
         case Hold::withheld:
             return swallow(state, bb, is_end);
         case Hold::undecided:
-            if (!is_end && !call.is_finished && !has_flush(bb) && keep(state, bb)) return APR_SUCCESS;
+            if (!is_end && !call.is_finished() && !has_flush(bb) && keep(state, bb)) return APR_SUCCESS;
             return let_go(call, f, bb);
     }
     return ap_pass_brigade(f->next, bb);
@@ -79,13 +79,13 @@ apr_status_t pass_or_hold(RequestState& state, ap_filter_t* f, apr_bucket_brigad
 
 bool is_withheld_at_end(RequestState& state, core::Outcome outcome) noexcept {
     const Call& call = state.call;
-    if (call.hold == Hold::withheld) return true;
-    if (call.hold == Hold::none && call.is_answering) return false;
-    return withhold(state, outcome, call.verdict);
+    if (call.answer.hold == Hold::withheld) return true;
+    if (call.answer.hold == Hold::none && call.is_answering()) return false;
+    return withhold(state, outcome, call.ended.verdict);
 }
 
 HeldAnswer held_answer(const Call& call) noexcept {
-    return {call.hold != Hold::none ? call.held : nullptr, call.status, call.is_cut};
+    return {call.answer.hold != Hold::none ? call.answer.held : nullptr, call.seen.status, call.answer.is_cut};
 }
 
 int give(request_rec* r, const HeldAnswer& answer, int rv) noexcept {

@@ -2,8 +2,6 @@
 
 #include <new>
 
-#include "httpd/call/call.hpp"
-
 namespace cb::httpd {
 
 RequestState* request_state(request_rec* r, bool is_wanted) noexcept {
@@ -12,7 +10,6 @@ RequestState* request_state(request_rec* r, bool is_wanted) noexcept {
     state = new (apr_palloc(r->pool, sizeof(RequestState))) RequestState();
     state->r = r;
     ap_set_module_config(r->request_config, &circuitbreaker_module, state);
-    apr_pool_cleanup_register(r->pool, state, abandon_call, apr_pool_cleanup_null);
     return state;
 }
 
@@ -36,7 +33,7 @@ core::Millis member_timeout(const request_rec* r, const proxy_worker& worker) no
 }
 
 std::uint32_t body_limit(const RequestState& state) noexcept {
-    return policy_for(state.r, *state.call.breaker, Directive::body_limit).body_limit;
+    return policy_for(state.r, *state.call.target.breaker, Directive::body_limit).body_limit;
 }
 
 bool wants_retry_after(const request_rec* r, const Breaker& breaker) noexcept {

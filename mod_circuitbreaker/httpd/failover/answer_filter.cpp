@@ -1,0 +1,150 @@
+#include "answer_filter.hpp"
+
+#include "holding.hpp"
+#include "httpd/call/backend_connection.hpp"
+#include "httpd/call/call.hpp"
+#include "httpd/call/outcome.hpp"
+#include "httpd/call/response_head.hpp"
+#include "httpd/call/timing.hpp"
+#include "httpd/call/verdicts.hpp"
+#include "httpd/call/watch.hpp"
+#include "httpd/choose/ramp.hpp"
+#include "httpd/request/environment.hpp"
+#include "httpd/runtime.hpp"
+
+namespace cb::httpd {
+namespace {
+
+ap_filter_rec_t* answer_filter;
+
+/// An error that httpd has found in the request passes here on its way to the client, in place of an answer: HTTP_IN
+/// sends it (bail_out_on_error in http_filters.c), or another filter that reads the request. What mod_proxy itself
+/// sends, for a member that broke off, is a 502 (ap_proxy_backend_broke); mod_proxy_http2 says 400 once the answer has
+/// begun.
+bool is_error_of_request(const RequestState& state, const apr_bucket* b) noexcept {
+    if (state.body != nullptr && state.body->is_reading) return true;
+    const int status = static_cast<const ap_bucket_error*>(b->data)->status;
+    return !state.call.has_headers() && status != HTTP_BAD_GATEWAY && status != HTTP_GATEWAY_TIME_OUT;
+}
+
+/// Nothing of it is ours: neither withheld nor counted, and the connection stays as it was left.
+apr_status_t pass_error_of_request(RequestState& state, ap_filter_t* f, apr_bucket_brigade* bb) noexcept {
+    state.call.seen.is_request_error = true;
+    state.failover.before = nullptr;
+    return let_go(state.call, f, bb);
+}
+
+/// What one brigade of the answer says.
+struct Part {
+    bool is_end = false;
+    bool is_error = false;             // the answer breaks off, or an error stands in its place
+    bool is_error_of_request = false;  // nothing else is looked at then
+    bool is_read_later = false;        // SCGI's whole response: one bucket that is read while it is passed on
+    apr_off_t bytes = 0;
+};
+
+Part look_at(const RequestState& state, apr_bucket_brigade* bb) noexcept {
+    Part part;
+    for (apr_bucket* b = APR_BRIGADE_FIRST(bb); b != APR_BRIGADE_SENTINEL(bb); b = APR_BUCKET_NEXT(b)) {
+        if (AP_BUCKET_IS_ERROR(b)) {
+            part.is_error = true;
+            part.is_error_of_request = is_error_of_request(state, b);
+            if (part.is_error_of_request) break;
+        }
+        part.is_end = part.is_end || APR_BUCKET_IS_EOS(b);
+        part.is_read_later = part.is_read_later || b->length == static_cast<apr_size_t>(-1);
+        if (!part.is_read_later) part.bytes += static_cast<apr_off_t>(b->length);
+    }
+    return part;
+}
+
+void begin_answer(RequestState& state, const apr_bucket_brigade* bb, bool is_error) noexcept {
+    Call& call = state.call;
+    call.seen.passing = is_error ? Passing::broken_off : Passing::begun;
+    leave_connection(call);
+    show_environment(state);
+    if (is_without_head(state, bb)) call.seen.told = core::Outcome::protocol;
+    // mod_proxy_http has all headers when it begins with the body, which may break off before its first byte.
+    if (!is_error || (call.target.is_http && state.r->sent_bodyct != 0)) note_headers(state);
+    if (call.has_headers()) note_new_session(state);
+    begin_holding(state);
+}
+
+/// The body goes on. True if the answer is complete.
+bool go_on(RequestState& state, apr_bucket_brigade* bb, bool is_end) noexcept {
+    Call& call = state.call;
+    // uwsgi takes the end of the connection for the end of the response, however much is missing; and a client that
+    // knows the length may be back before mod_proxy has seen that end.
+    if (is_end && call.seen.passed_bytes < call.seen.announced) call.seen.passing = Passing::broken_off;
+    is_end = is_end || (call.seen.announced >= 0 && call.seen.passed_bytes >= call.seen.announced);
+    note_body_for_rules(state, bb);
+    if (is_end) {
+        note_end_for_rules(state, OK);
+        finish_call(state, call.is_broken_off() ? broken_off_outcome(state) : answer_outcome(state));
+    } else if (has_settled(state)) {
+        finish_call(state, answer_outcome(state));
+    }
+    return is_end;
+}
+
+/// Passes on what the client gets now, and notes how long that took. A client that takes it slowly makes mod_proxy read
+/// slowly, and a member that waits for that may break off.
+apr_status_t pass_timed(RequestState& state, ap_filter_t* f, apr_bucket_brigade* bb, bool is_end) noexcept {
+    Call& call = state.call;
+    if (is_end || call.is_finished()) return pass_or_hold(state, f, bb, is_end);
+    constexpr core::Millis kPause = 20;  // since all else was passed on: then mod_proxy has waited for the member
+    const core::Millis before = now();
+    if (call.seen.caught_up_at == 0 || before - call.seen.passed_at >= kPause) {
+        call.seen.caught_up_at = before;
+        call.seen.client_wait = 0;
+    }
+    const apr_status_t rv = pass_or_hold(state, f, bb, is_end);
+    call.seen.passed_at = now();
+    call.seen.client_wait += call.seen.passed_at - before;
+    return rv;
+}
+
+extern "C" apr_status_t on_answer_of_handler(ap_filter_t* f, apr_bucket_brigade* bb) noexcept {
+    auto& state = *static_cast<RequestState*>(f->ctx);
+    Call& call = state.call;
+    if (call.seen.is_request_error) return ap_pass_brigade(f->next, bb);
+    if (call.answer.is_cut) {  // how the handler ends what we stopped says nothing of the member
+        apr_brigade_cleanup(bb);
+        return APR_ECONNABORTED;
+    }
+    const Part part = look_at(state, bb);
+    if (part.is_error_of_request) return pass_error_of_request(state, f, bb);
+    call.seen.passed_bytes += part.bytes;
+    if (call.is_answering()) {
+        if (part.is_error) call.seen.passing = Passing::broken_off;
+    } else if (!APR_BRIGADE_EMPTY(bb)) {
+        begin_answer(state, bb, part.is_error);
+    }
+    bool is_end = part.is_end;
+    if (call.has_headers() && !call.is_finished() && !part.is_read_later && !state.r->connection->aborted) {
+        is_end = go_on(state, bb, is_end);
+    }
+    const apr_status_t rv = pass_timed(state, f, bb, is_end);
+    // (What reads SCGI's socket returns how that ended.)
+    if (rv != APR_SUCCESS && !part.is_read_later && !call.answer.is_cut && !call.is_broken_off()) {
+        call.seen.is_pass_failed = true;
+    }
+    return rv;
+}
+
+}  // namespace
+
+ap_filter_t* add_answer_filter(RequestState& state) noexcept {
+    // The very first, whatever types the others have (ap_add_output_filter_handle goes by them): nothing of an answer
+    // that is withheld may pass a filter of others. INFLATE, for one, takes itself out of the chain.
+    return add_first_filter(state.r, answer_filter, &state);
+}
+
+void register_answer_filter() noexcept {
+    // Next to the handler: it sees what the member sent before any other filter has touched it. Of the least type, so
+    // that filters which the handler adds come behind it.
+    answer_filter = ap_register_output_filter("CIRCUITBREAKER_RESPONSE", on_answer_of_handler, nullptr,
+                                              static_cast<ap_filter_type>(0));
+}
+
+}  // namespace cb::httpd
