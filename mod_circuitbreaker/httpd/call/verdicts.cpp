@@ -109,6 +109,22 @@ bool is_in_memory(const apr_bucket* b) noexcept {
     return APR_BUCKET_IS_HEAP(b) || APR_BUCKET_IS_TRANSIENT(b) || APR_BUCKET_IS_IMMORTAL(b) || APR_BUCKET_IS_POOL(b);
 }
 
+/// While it lives, the request has the status that the member gave. ProxyErrorOverride has put 200 in its place, for the
+/// error page.
+class StatusForRules {
+  public:
+    StatusForRules(request_rec& r, core::Outcome outcome) noexcept : r_(r), own_(r.status) {
+        if (core::is_status(outcome)) r_.status = static_cast<int>(outcome);
+    }
+    ~StatusForRules() { r_.status = own_; }
+    StatusForRules(const StatusForRules&) = delete;
+    StatusForRules& operator=(const StatusForRules&) = delete;
+
+  private:
+    request_rec& r_;
+    int own_;
+};
+
 }  // namespace
 
 void note_headers_for_rules(RequestState& state) noexcept {
@@ -174,9 +190,7 @@ void note_end_for_rules(RequestState& state, int rv) noexcept {
 Judgement judge(const RequestState& state, core::Outcome outcome, bool with_body) noexcept {
     const Call& call = state.call;
     const VerdictRule* found = nullptr;
-    // ProxyErrorOverride has put 200 in its place, for the error page.
-    const int own_status = state.r->status;
-    if (core::is_status(outcome)) state.r->status = static_cast<int>(outcome);
+    const StatusForRules status(*state.r, outcome);
     for_each_rule(state, [&](const VerdictRule& rule, int number) noexcept {
         if (!core::matches(rule.codes, outcome)) return false;
         if (needs_body(rule) && !(with_body && body_matches(call.answer.sample, rule))) return false;
@@ -185,7 +199,6 @@ Judgement judge(const RequestState& state, core::Outcome outcome, bool with_body
         found = &rule;
         return true;
     });
-    state.r->status = own_status;
     if (found != nullptr) return {found->codes.verdict, found};
     return {core::builtin_verdict(outcome, call.target.breaker->failing_statuses), nullptr};
 }
