@@ -213,7 +213,7 @@ Outcome outcome_of(const RequestState& state, int rv) noexcept {
     if (rv >= 100 && has_note(state.r, "proxy-error-override")) return core::status_outcome(rv);
     if (!call.target.is_http && !call.has_headers() && rv >= 100 && rv == call.seen.line_status)
         return core::status_outcome(rv);  // uwsgi's way
-    return call.target.is_http ? http_outcome(state, rv) : other_outcome(state, rv);
+    return call.target.is_http || call.is_sent() ? http_outcome(state, rv) : other_outcome(state, rv);
 }
 
 void clear_notes(request_rec* r) noexcept {

@@ -33,8 +33,8 @@ enum class Interim : std::uint8_t { none, fields, fields_of_continue, continued 
 /// afterwards (in TLS 1.3 it looks at our certificate later).
 enum class Handshake : std::uint8_t { none, done, failed, broken };
 
-/// How far the call has come, each step after the one before. Over HTTP all of them are seen; over other protocols only
-/// the last.
+/// How far the call has come, each step after the one before. Over HTTP and uwsgi each is seen; elsewhere only the
+/// last.
 enum class Reached : std::uint8_t {
     nothing,
     sent,   // all of the request that is sent before the member answers
@@ -140,9 +140,9 @@ struct Call {
     [[nodiscard]] bool is_probe() const noexcept { return target.permit.kind == shm::PermitKind::probe; }
     [[nodiscard]] bool is_finished() const noexcept { return ended.stage >= Stage::finished; }
     [[nodiscard]] bool is_settled() const noexcept { return ended.stage >= Stage::settled; }
-    // Of HTTP only: elsewhere nothing tells.
-    [[nodiscard]] bool is_sent() const noexcept { return target.is_http && seen.reached >= Reached::sent; }
-    [[nodiscard]] bool has_bytes() const noexcept { return target.is_http && seen.reached >= Reached::bytes; }
+    // Not where nothing has told of it, though headers have come (FCGI, SCGI, AJP, HTTP/2).
+    [[nodiscard]] bool is_sent() const noexcept { return seen.reached >= Reached::sent && seen.sent_at != 0; }
+    [[nodiscard]] bool has_bytes() const noexcept { return seen.reached >= Reached::bytes && seen.first_byte_at != 0; }
     [[nodiscard]] bool has_headers() const noexcept { return seen.reached >= Reached::headers; }
     [[nodiscard]] bool is_answering() const noexcept { return seen.passing >= Passing::begun; }
     [[nodiscard]] bool is_broken_off() const noexcept { return seen.passing == Passing::broken_off; }
