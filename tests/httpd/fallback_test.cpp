@@ -59,6 +59,23 @@ TEST_P(Fallback, HasBreakersOfItsOwnWhoseRefusalIsFinal) {
     EXPECT_TRUE(httpd.error_lines_with("exit signal").empty()) << httpd.describe();
 }
 
+TEST_P(Fallback, ThatRefusesAfterACallThatFailedLeavesNothingOfARefusal) {
+    Httpd httpd(site(with("CircuitBreakerFallback balancer://spare\n"),
+                     balancers(member_line(one_) + member_line(two_) + "    ProxySet maxattempts=5\n") +
+                         "ProxyPass /spare balancer://spare\n"));
+    httpd.start();
+    spare_.answer(Reply::status(502));
+    ASSERT_EQ(statuses(4, httpd.url("/spare/x")), "502 502 502 503");
+    one_.refuse();
+    two_.refuse();
+    const Response response = get(httpd.url("/app/x"));
+    EXPECT_EQ(response.status, 503);
+    EXPECT_FALSE(response.headers.has("Retry-After")) << "the answer is that of the call that failed";
+    ASSERT_TRUE(httpd.wait_for_access_line("path=/app/x "));
+    const std::string line = httpd.access_lines_with("path=/app/x ").at(0);
+    EXPECT_NE(line.find(" verdict=failure:connect probe=- rejected=- "), std::string::npos) << line;
+}
+
 TEST_P(Fallback, ServesAWorkerWithoutABalancerToo) {
     Httpd httpd(site(with("CircuitBreakerFallback balancer://spare\n"),
                      plain_worker(one_) + "<Proxy balancer://spare>\n" + member_line(spare_) + "</Proxy>\n"));
