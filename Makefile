@@ -80,7 +80,15 @@ $(BUILD)/harness_tests: $(call test_objects,$(wildcard tests/support/*.cpp))
 
 $(BUILD)/httpd_tests: $(call test_objects,$(wildcard tests/httpd/*.cpp) $(SUPPORT))
 	@echo "  link $@"
-	@$(CXX) -pthread -o $@ $^ -lgtest_main -lgtest -lcurl -ljansson
+	@$(CXX) -pthread -o $@ $(filter %.o,$^) -lgtest_main -lgtest -lcurl -ljansson
+
+# Modules that tests load beside ours.
+test_modules := $(patsubst tests/httpd/modules/%.cpp,$(BUILD)/test_modules/%.so,$(wildcard tests/httpd/modules/*.cpp))
+$(BUILD)/test_modules/%.so: tests/httpd/modules/%.cpp
+	@mkdir -p $(@D)
+	@echo "  c++ $<"
+	@$(CXX) $(TEST_FLAGS) -fPIC -shared -MMD -MP -o $@ $<
+$(BUILD)/httpd_tests: $(test_modules)
 
 check_programs := $(BUILD)/demo $(BUILD)/simulation $(BUILD)/unit_tests $(BUILD)/shm_tests $(BUILD)/harness_tests $(BUILD)/httpd_tests
 

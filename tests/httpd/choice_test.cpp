@@ -226,5 +226,29 @@ TEST_P(Choice, MaxOpenKeepsEnoughMembersAndSaysSoOnce) {
     EXPECT_EQ(transition_lines(httpd).size(), 1U);
 }
 
+/// A module of tests/httpd/modules.
+std::string load_test_module(const std::string& name) {
+    const std::filesystem::path file = executable_of(::getpid()).parent_path() / "test_modules" / (name + ".so");
+    return "LoadModule " + name + "_module \"" + file.string() + "\"\n";
+}
+
+TEST_P(Choice, OfAMemberThatWasAddedMeanwhileAndRefusesEnds) {
+    Backend own("own");
+    Backend added("added");
+    Httpd httpd(site(std::string(quick_policy) + long_open,
+                     load_test_module("stray_choice") + balancer_of(member_line(own)) + "<Proxy balancer://more>\n" +
+                         member_line(added) + "</Proxy>\nProxyPass /more balancer://more\n"));
+    httpd.start();
+    const RequestOptions choose_added{.headers = {{"X-Choose", "balancer://more " + added.member()}}};
+    EXPECT_EQ(get(httpd.url("/app/x"), choose_added).backend(), "added");
+    added.answer(Reply::status(502));
+    EXPECT_EQ(statuses(4, httpd.url("/more/x")), "502 502 502 503");
+    const Response refused = get(httpd.url("/app/x"), choose_added);
+    EXPECT_EQ(refused.status, 503);
+    EXPECT_EQ(added.requests(), 4U);
+    EXPECT_EQ(own.requests(), 0U);
+    EXPECT_EQ(get(httpd.url("/app/x")).backend(), "own");
+}
+
 }  // namespace
 }  // namespace cb::test
