@@ -125,7 +125,7 @@ run() {  # program, filter, limit
         grep -q '^\[=*\] Running [1-9]' "$work/run.$part" || { echo "does not run: $1 ${2:-*}"; return 1; }
     done
     [ "$status" -ne 0 ] || return 0
-    name=$(sed -n 's/^\[  FAILED  \] \(.*\) ([0-9]* ms)$/\1/p' "$work"/run.[0-9] | head -n 1)
+    name=$(sed -n 's/^\[  FAILED  \] \([^ ,]*\).* ([0-9]* ms)$/\1/p' "$work"/run.[0-9] | head -n 1)
     # It died, or had to be ended: in the test that was begun last.
     [ -n "$name" ] || name="$(sed -n 's/^\[ RUN      \] //p' "$work"/run.[0-9] | tail -n 1) (exit status $status)"
     echo "$1: $name"
