@@ -3,6 +3,7 @@
 # make run        installs what is missing, builds, starts the demo on 127.0.0.1:8080 (PORT=n: another port)
 # make install    installs the module into this machine's httpd (then: a2enmod circuitbreaker)
 # make simulation writes the plot in README.md and prints its tables
+# make mutation   puts small faults into a copy, one at a time: does a test fail for each? (hours; tests/mutation/run.sh)
 # make format | tidy | model | bench | clean
 
 SHELL := /bin/bash
@@ -29,7 +30,7 @@ SUPPORT := $(filter-out %_test.cpp,$(wildcard tests/support/*.cpp))
 module_objects := $(patsubst %.cpp,$(BUILD)/module/%.o,$(CORE) $(SHM) $(HTTPD))
 test_objects = $(patsubst %.cpp,$(BUILD)/tests/%.o,$(1))
 
-.PHONY: all test check run install format format-check tidy model bench simulation clean packages
+.PHONY: all test check run install format format-check tidy model mutation bench simulation clean packages
 .SECONDARY:
 .DELETE_ON_ERROR:
 
@@ -156,6 +157,9 @@ tidy:
 
 model:
 	tests/model/run.sh full
+
+mutation:
+	tests/mutation/run.sh
 
 clean:
 	rm -rf $(BUILD)
