@@ -11,15 +11,16 @@
 #include "httpd/choose/select.hpp"
 #include "httpd/config/policies.hpp"
 #include "httpd/config/virtual_hosts.hpp"
+#include "httpd/config/walk.hpp"
 #include "httpd/events/event_log.hpp"
+#include "httpd/events/events.hpp"
+#include "httpd/members/registry.hpp"
 #include "httpd/pages/actions.hpp"
 #include "runtime.hpp"
 #include "shm/changes.hpp"
 #include "shm/segment.hpp"
 
 namespace cb::httpd {
-
-constinit Runtime runtime;
 
 namespace {
 
@@ -186,13 +187,6 @@ void clear_missed_children() noexcept {
 }
 
 }  // namespace
-
-shm::InFlight in_flight(const Breaker& breaker) noexcept {
-    if (runtime.column == shm::kNoColumn) return {};
-    shm::Atomic32* const row = runtime.segment.row(breaker.index);
-    // All columns, not those used so far: a child that registers between this look and our own count would be missed.
-    return {row + runtime.column, row, runtime.segment.header->columns};
-}
 
 extern "C" {
 

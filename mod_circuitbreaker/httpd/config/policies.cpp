@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "section_name.hpp"
+#include "walk.hpp"
 
 namespace cb::httpd {
 namespace {

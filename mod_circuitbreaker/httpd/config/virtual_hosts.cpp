@@ -4,6 +4,7 @@
 
 #include "directives.hpp"
 #include "policies.hpp"
+#include "walk.hpp"
 
 namespace cb::httpd {
 namespace {
