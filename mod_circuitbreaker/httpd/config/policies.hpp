@@ -36,14 +36,6 @@ class PolicyReader {
 /// False for workers that can have no breaker of their own: the generic one, and those with `$` in their host.
 [[nodiscard]] bool can_have_breaker(const proxy_worker& worker) noexcept;
 
-/// A <Proxy> section that uses our directives and applies to no member.
-struct UnusedSection {
-    const ap_directive_t* where = nullptr;  // nullptr: there is none
-    const char* remedy = nullptr;
-};
-/// The first one after `skip` others.
-[[nodiscard]] UnusedSection unused_section(apr_pool_t* temporary, server_rec* main_server, int skip) noexcept;
-
 }  // namespace cb::httpd
 
 #endif
