@@ -8,18 +8,16 @@
 #include "httpd/attempts.hpp"
 #include "httpd/call/watch.hpp"
 #include "httpd/choose/health.hpp"
-#include "httpd/config/policies.hpp"
-#include "httpd/config/virtual_hosts.hpp"
+#include "httpd/config/check.hpp"
 #include "httpd/events/event_log.hpp"
+#include "httpd/events/events.hpp"
+#include "httpd/members/registry.hpp"
 #include "httpd/pages/actions.hpp"
 #include "runtime.hpp"
 #include "shm/changes.hpp"
 #include "shm/segment.hpp"
 
 namespace cb::httpd {
-
-constinit Runtime runtime;
-
 namespace {
 
 constexpr core::Policy kDefaultPolicy{};
@@ -27,97 +25,6 @@ constexpr core::Policy kDefaultPolicy{};
 const core::Policy& policy_of_slot(const void*, std::uint32_t index) noexcept {
     const Breaker* const breaker = runtime.registry != nullptr ? runtime.registry->at(index) : nullptr;
     return breaker != nullptr ? breaker->policy : kDefaultPolicy;
-}
-
-/// Configuration is read twice at start; messages belong to one of the two readings, and to every restart.
-bool is_second_reading() noexcept {
-    return ap_state_query(AP_SQ_CONFIG_GEN) == 1;
-}
-
-/// The directives that the message names, as they were set, with file and line.
-const char* places_text(apr_pool_t* p, const Settings& settings, const char* message) noexcept {
-    const char* text = nullptr;
-    for (std::uint32_t i = 0; i < kDirectives; ++i) {
-        const ap_directive_t* const where = settings.where[i];
-        // "CircuitBreaker" alone begins every name, so a name must end where it ends in the message.
-        const char* const named = ap_strstr_c(message, kDirectiveNames[i]);
-        if (where == nullptr || named == nullptr || apr_isalpha(named[strlen(kDirectiveNames[i])])) continue;
-        text =
-            apr_psprintf(p, "%s%s\"%s %s\" on line %d of %s", text != nullptr ? text : "", text != nullptr ? ", " : "",
-                         where->directive, where->args, where->line_num, where->filename);
-    }
-    return text != nullptr ? text : "by default";
-}
-
-bool report_contradictions(apr_pool_t* ptemp, server_rec* main_server) noexcept {
-    bool is_fine = true;
-    PolicyReader policies(ptemp, ptemp);
-    for_each_member(main_server, [&](server_rec* s, proxy_balancer* balancer, proxy_worker& worker) noexcept {
-        if (!is_fine || !can_have_breaker(worker)) return;
-        const Settings settings = policies.settings_of(s, balancer, worker);
-        const char* const what =
-            core::contradiction(settings.policy, runtime.has_fatal_for_requests || has_fatal(settings.rules));
-        if (what == nullptr) return;
-        is_fine = false;
-        ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_ERR, 0, s, "mod_circuitbreaker: member %s%s%s: %s (set: %s)",
-                     worker.s->name_ex, balancer != nullptr ? " of " : "", balancer != nullptr ? balancer->s->name : "",
-                     what, places_text(ptemp, settings, what));
-    });
-    return is_fine;
-}
-
-bool report_wrong_fallbacks(apr_pool_t* ptemp, server_rec* main_server) noexcept {
-    for (int i = 0; i < runtime.fallbacks->nelts; ++i) {
-        const NamedFallback& fallback = APR_ARRAY_IDX(runtime.fallbacks, i, const NamedFallback);
-        if (proxy.get_balancer(ptemp, proxy_conf(fallback.server), fallback.name, 0) != nullptr) continue;
-        ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_ERR, 0, fallback.server,
-                     "mod_circuitbreaker: %s line %d: %s %s: there is no such balancer. Name one that this server has, "
-                     "with <Proxy \"%s\"> and its BalancerMembers",
-                     fallback.where->filename, fallback.where->line_num, fallback.where->directive,
-                     fallback.where->args, fallback.name);
-        return false;
-    }
-    bool is_fine = true;
-    PolicyReader policies(ptemp, ptemp);
-    for_each_member(main_server, [&](server_rec* s, proxy_balancer* balancer, proxy_worker& worker) noexcept {
-        if (!is_fine || balancer == nullptr || !can_have_breaker(worker)) return;
-        const Settings settings = policies.settings_of(s, balancer, worker);
-        if (settings.fallback == nullptr || ap_cstr_casecmp(settings.fallback, balancer->s->name) != 0) return;
-        // What stands at the server applies to the fallback itself too; only in a section of its own it is a slip.
-        const ap_directive_t* const where = settings.where[static_cast<std::uint32_t>(Directive::fallback)];
-        if (where->parent == nullptr || ap_cstr_casecmpn(where->parent->directive, "<Proxy", 6) != 0) return;
-        is_fine = false;
-        ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_ERR, 0, s,
-                     "mod_circuitbreaker: %s line %d: %s %s: a balancer can't be its own fallback; name another one",
-                     where->filename, where->line_num, where->directive, where->args);
-    });
-    return is_fine;
-}
-
-void warn_of_members_without(apr_pool_t* ptemp, server_rec* main_server) noexcept {
-    PolicyReader policies(ptemp, ptemp);
-    for_each_member(main_server, [&](server_rec* s, proxy_balancer* balancer, proxy_worker& worker) noexcept {
-        if (can_have_breaker(worker) || policies.settings_of(s, balancer, worker).policy.mode == core::Mode::off)
-            return;
-        ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_WARNING, 0, s,
-                     "mod_circuitbreaker: %s has no breaker: its host is not known before the request. Declare each "
-                     "backend with <Proxy \"URL\" enablereuse=on> to give it one",
-                     worker.s->name_ex);
-    });
-    for (int i = 0;; ++i) {
-        const auto [where, remedy] = unused_section(ptemp, main_server, i);
-        if (where == nullptr) break;
-        ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_WARNING, 0, main_server,
-                     "mod_circuitbreaker: %s line %d: %s %s applies to no member, so its directives have no effect. %s",
-                     where->filename, where->line_num, where->directive, where->args, remedy);
-    }
-}
-
-bool has_balancers(const server_rec* main_server) noexcept {
-    for (const server_rec* s = main_server; s != nullptr; s = s->next) {
-        if (proxy_conf(s)->balancers->nelts > 0) return true;
-    }
-    return false;
 }
 
 /// Tells of changes of state that nobody reported: the child that carried them out was killed in between.
@@ -186,13 +93,6 @@ void clear_missed_children() noexcept {
 
 }  // namespace
 
-shm::InFlight in_flight(const Breaker& breaker) noexcept {
-    if (runtime.column == shm::kNoColumn) return {};
-    shm::Atomic32* const row = runtime.segment.row(breaker.index);
-    // All columns, not those used so far: a child that registers between this look and our own count would be missed.
-    return {row + runtime.column, row, runtime.segment.header->columns};
-}
-
 extern "C" {
 
 int cb_on_pre_config(apr_pool_t* pconf, apr_pool_t*, apr_pool_t*) noexcept {
@@ -214,27 +114,7 @@ int cb_on_pre_config(apr_pool_t* pconf, apr_pool_t*, apr_pool_t*) noexcept {
 }
 
 int cb_on_check_config(apr_pool_t*, apr_pool_t*, apr_pool_t* ptemp, server_rec* s) noexcept {
-    if (has_balancers(s)) {
-        if (ap_find_linked_module("mod_proxy_balancer.c") == nullptr) {
-            if (!is_second_reading()) {
-                ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_WARNING, 0, s,
-                             "mod_circuitbreaker: balancers are configured, but mod_proxy_balancer is not loaded: only "
-                             "workers without a balancer can be used. Add \"LoadModule proxy_balancer_module "
-                             "modules/mod_proxy_balancer.so\"");
-            }
-        } else if (ap_lookup_provider(AP_SLOTMEM_PROVIDER_GROUP, "shm", AP_SLOTMEM_PROVIDER_VERSION) == nullptr) {
-            ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_ERR, 0, s,
-                         "mod_circuitbreaker: mod_proxy_balancer needs mod_slotmem_shm, which is not loaded: add "
-                         "\"LoadModule slotmem_shm_module modules/mod_slotmem_shm.so\"");
-            return HTTP_INTERNAL_SERVER_ERROR;
-        }
-    }
-    if (!report_wrong_fallbacks(ptemp, s) || !report_contradictions(ptemp, s)) return HTTP_INTERNAL_SERVER_ERROR;
-    if (!is_second_reading()) {
-        warn_of_members_without(ptemp, s);
-        warn_of_virtual_hosts(ptemp, s);
-    }
-    return OK;
+    return check_configuration(ptemp, s) ? OK : HTTP_INTERNAL_SERVER_ERROR;
 }
 
 int cb_on_post_config(apr_pool_t* pconf, apr_pool_t*, apr_pool_t* ptemp, server_rec* s) noexcept {

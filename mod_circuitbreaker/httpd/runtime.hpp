@@ -1,4 +1,4 @@
-// What this process knows beyond its configuration: the segment, who it is, and its breakers.
+// What this process knows beyond its configuration: the segment, who it is, and where its breakers are.
 //
 // Purpose: the one place of mutable process-wide state.
 // Thread safety: written in pre_config, post_config and child_init (one thread), read-only while requests run.
@@ -7,9 +7,12 @@
 #ifndef CIRCUITBREAKER_HTTPD_RUNTIME_HPP
 #define CIRCUITBREAKER_HTTPD_RUNTIME_HPP
 
-#include "httpd/members/registry.hpp"
+#include "httpd_api.hpp"
+#include "shm/table.hpp"
 
 namespace cb::httpd {
+
+class Registry;  // members/registry.hpp
 
 /// Where a CircuitBreakerFallback stands; whether there is such a balancer is known when all has been read.
 struct NamedFallback {
@@ -36,12 +39,6 @@ extern Runtime runtime;
 [[nodiscard]] inline core::Millis now() noexcept {
     return runtime.process.clock.now();
 }
-
-/// The cells of calls in flight to a member, as this process uses them.
-[[nodiscard]] shm::InFlight in_flight(const Breaker& breaker) noexcept;
-
-/// Logs what the breakers do (events.cpp).
-[[nodiscard]] shm::Observer* log_observer() noexcept;
 
 }  // namespace cb::httpd
 

@@ -43,6 +43,26 @@ httpd_is_included_in_one_place() {
     found=$(grep -lE '#include <(httpd|http_|ap_|mod_proxy|util_|mpm_|scoreboard)' $(product))
     [ "$found" = mod_circuitbreaker/httpd/httpd_api.hpp ] || { echo "$found"; return 1; }
 }
+# The layers of mod_circuitbreaker/httpd, from below: each may include itself and those before it (core and shm are below
+# all of them). A layer is a folder, or a file beside the folders.
+httpd_layers="httpd_api proxy_api runtime config members request events call choose failover attempts pages lifecycle
+    mod_circuitbreaker"
+httpd_includes_go_down() {
+    grep -rn '#include "' mod_circuitbreaker/httpd mod_circuitbreaker/mod_circuitbreaker.cpp | sort |
+        awk -F'[:"]' -v layers="$httpd_layers" '
+            function layer(path) { sub(/^mod_circuitbreaker\//, "", path); sub(/^httpd\//, "", path); sub(/[\/.].*/, "", path); return path }
+            BEGIN { n = split(layers, name, " "); for (i = 1; i <= n; ++i) rank[name[i]] = i }
+            $4 ~ /^(core|shm)\// { next }
+            {
+                ++count
+                from = layer($1)
+                to = $4 ~ /^httpd\// || $1 !~ /\/httpd\/.*\// ? layer($4) : from
+                if ($4 !~ /\.\./ && from in rank && to in rank && rank[to] <= rank[from]) next
+                print
+                bad = 1
+            }
+            END { if (count < 100) { print count + 0 " includes found"; bad = 1 } exit bad }'
+}
 nothing_throws_and_no_mutex() {
     ! grep -nE '\bthrow\b|std::(mutex|lock_guard|condition_variable)|pthread_mutex' $(product)
 }
@@ -244,6 +264,7 @@ simulation_shows_what_readme_says() {
 check "core includes no httpd, no APR, no clock, no atomics" core_includes_nothing_of_the_others
 check "shm includes no httpd" shm_includes_nothing_of_httpd
 check "httpd is included in one header" httpd_is_included_in_one_place
+# check "httpd's includes go down" httpd_includes_go_down
 check "nothing throws, no mutex" nothing_throws_and_no_mutex
 check "each directive has reader, merge rule, default and documentation" each_directive_is_complete
 check "only directives that exist are documented" only_existing_directives_are_documented

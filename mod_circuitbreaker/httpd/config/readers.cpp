@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "host_names.hpp"
-#include "httpd/events/event_log.hpp"
 #include "parse.hpp"
 #include "recovery_readers.hpp"
 
@@ -141,6 +140,20 @@ const char* read_fallback(const Words& words, Settings& settings) noexcept {
     char* const lower = apr_pstrdup(words.cmd->pool, name);
     ap_str_tolower(lower);  // as mod_proxy keeps it
     settings.fallback = lower;
+    return nullptr;
+}
+
+const char* read_event_log(const Words& words, Settings& settings) noexcept {
+    settings.event_log = nullptr;
+    const char* const target = words.word[0];
+    if (is_word(target, "Off")) return nullptr;
+    const char* program = target;
+    while (*program == '|' || (program > target && *program == '$'))
+        ++program;
+    while (apr_isspace(*program))
+        ++program;
+    if (*program == '\0') return words.wrong(target, "a file, \"|PROGRAM\", or Off");
+    settings.event_log = apr_pstrdup(words.cmd->pool, target);
     return nullptr;
 }
 

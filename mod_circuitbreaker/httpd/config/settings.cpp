@@ -48,6 +48,11 @@ void overlay(apr_pool_t* p, Settings& outer, const Settings& inner) noexcept {
     }
 }
 
+const char* with_place(apr_pool_t* p, const char* list, const ap_directive_t& where) noexcept {
+    return apr_psprintf(p, "%s%s\"%s %s\" on line %d of %s", list != nullptr ? list : "", list != nullptr ? ", " : "",
+                        where.directive, where.args, where.line_num, where.filename);
+}
+
 Settings& server_settings(const server_rec* s) noexcept {
     return *static_cast<Settings*>(ap_get_module_config(s->module_config, &circuitbreaker_module));
 }

@@ -107,6 +107,9 @@ static_assert(std::is_trivially_destructible_v<Settings>);
 /// Lays what `inner` sets over `outer`; its verdict rules come before the outer ones, in a list made in `p`.
 void overlay(apr_pool_t* p, Settings& outer, const Settings& inner) noexcept;
 
+/// The list, and behind it the directive with its file and line. nullptr: an empty list.
+[[nodiscard]] const char* with_place(apr_pool_t* p, const char* list, const ap_directive_t& where) noexcept;
+
 /// The per-directory configuration. What a <Proxy> section sets makes a member's policy (policies.hpp); what Location,
 /// Directory, Files and If set is laid over it for a request. They are kept apart because mod_proxy's own walk applies
 /// <Proxy> sections by prefix, and sometimes not at all (DESIGN 4.9).

@@ -4,6 +4,7 @@
 
 #include "directives.hpp"
 #include "policies.hpp"
+#include "walk.hpp"
 
 namespace cb::httpd {
 namespace {
@@ -139,8 +140,8 @@ class VirtualHost {
     /// Who defines a member of its own, or says where requests go, uses those of the main server that it sends them
     /// to. Who does neither may come to any of them, also by what it has inherited.
     void find_members() noexcept {
-        for_each_member(main_server_, [&](server_rec* of, proxy_balancer*, proxy_worker& worker) noexcept {
-            has_own_ = has_own_ || (of == server_ && can_have_breaker(worker));
+        for_each_own_member(main_server_, server_, [&](proxy_balancer*, proxy_worker& worker) noexcept {
+            has_own_ = has_own_ || can_have_breaker(worker);
         });
         destinations_ = apr_array_make(pool_, 4, sizeof(Destination));
         find_destinations(pool_, server_, section_->first_child, destinations_);
@@ -161,10 +162,8 @@ class VirtualHost {
     void find_directives() noexcept {
         PolicyReader policies(pool_, pool_);
         bool is_listed[kDirectives] = {};
-        for_each_member(main_server_, [&](server_rec* of, proxy_balancer* balancer, proxy_worker& worker) noexcept {
-            if (of != main_server_ || !can_have_breaker(worker) || !inherits(server_, balancer, worker)) return;
-            const char* const name = balancer != nullptr ? balancer->s->name : worker.s->name_ex;
-            if (!may_ask(balancer, worker)) return;
+        for_each_own_member(main_server_, main_server_, [&](proxy_balancer* balancer, proxy_worker& worker) noexcept {
+            if (!can_have_breaker(worker) || !inherits(server_, balancer, worker) || !may_ask(balancer, worker)) return;
             const Settings in_force = policies.settings_of(main_server_, balancer, worker);
             const core::Mode mode = in_force.policy.mode;
             if (mode == core::Mode::off && settings_.policy.mode == core::Mode::off) return;  // all is as it says
@@ -177,15 +176,12 @@ class VirtualHost {
                 if (!is_listed[i]) list(i);
                 is_listed[i] = true;
             }
-            if (is_any) list(name);
+            if (is_any) list(balancer != nullptr ? balancer->s->name : worker.s->name_ex);
         });
     }
 
     void list(std::uint32_t i) noexcept {
-        const ap_directive_t& where = *own(i);
-        directives_ = apr_psprintf(pool_, "%s%s\"%s %s\" on line %d of %s", directives_ != nullptr ? directives_ : "",
-                                   directives_ != nullptr ? ", " : "", where.directive, where.args, where.line_num,
-                                   where.filename);
+        directives_ = with_place(pool_, directives_, *own(i));
         if (!is_for_requests(static_cast<Directive>(i))) return;
         for_requests_ = for_requests_ == nullptr ? kDirectiveNames[i]
                                                  : apr_pstrcat(pool_, for_requests_, ", ", kDirectiveNames[i], nullptr);

@@ -5,7 +5,7 @@
 
 #include <cerrno>
 
-#include "httpd/config/parse.hpp"
+#include "httpd/config/settings.hpp"
 
 namespace cb::httpd {
 namespace {
@@ -70,20 +70,6 @@ void note_success() noexcept {
 }
 
 }  // namespace
-
-const char* read_event_log(const Words& words, Settings& settings) noexcept {
-    settings.event_log = nullptr;
-    const char* const target = words.word[0];
-    if (is_word(target, "Off")) return nullptr;
-    const char* program = target;
-    while (*program == '|' || (program > target && *program == '$'))
-        ++program;
-    while (apr_isspace(*program))
-        ++program;
-    if (*program == '\0') return words.wrong(target, "a file, \"|PROGRAM\", or Off");
-    settings.event_log = apr_pstrdup(words.cmd->pool, target);
-    return nullptr;
-}
 
 bool open_event_log(apr_pool_t* pconf, server_rec* main_server) noexcept {
     const char* const target = server_settings(main_server).event_log;

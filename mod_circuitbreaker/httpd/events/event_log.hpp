@@ -9,12 +9,8 @@
 #define CIRCUITBREAKER_HTTPD_EVENTS_EVENT_LOG_HPP
 
 #include "event_line.hpp"
-#include "httpd/config/words.hpp"
 
 namespace cb::httpd {
-
-/// Reads the directive's value.
-const char* read_event_log(const Words& words, Settings& settings) noexcept;
 
 /// Opens what the main server's CircuitBreakerEventLog says, until `pconf` is cleared. False, and logged, if it can't.
 [[nodiscard]] bool open_event_log(apr_pool_t* pconf, server_rec* main_server) noexcept;

@@ -1,4 +1,6 @@
 // What the breakers do, as lines of the error log and of the event log: one per change of state, none per request.
+#include "events.hpp"
+
 #include "event_log.hpp"
 #include "flapping_text.hpp"
 #include "shm/changes.hpp"

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <new>
 
-#include "httpd/config/policies.hpp"
+#include "httpd/config/walk.hpp"
 
 namespace cb::httpd {
 namespace {

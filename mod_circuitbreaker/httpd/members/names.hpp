@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "httpd/runtime.hpp"
+#include "registry.hpp"
 
 namespace cb::httpd {
 

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "httpd/config/policies.hpp"
+#include "httpd/config/walk.hpp"
 #include "httpd/runtime.hpp"
 
 namespace cb::httpd {
@@ -125,6 +126,13 @@ void Breaker::copy_settings(const Breaker& base) noexcept {
     fallback = base.fallback;
     balancer = base.balancer;
     vhost = base.vhost;
+}
+
+shm::InFlight in_flight(const Breaker& breaker) noexcept {
+    if (runtime.column == shm::kNoColumn) return {};
+    shm::Atomic32* const row = runtime.segment.row(breaker.index);
+    // All columns, not those used so far: a child that registers between this look and our own count would be missed.
+    return {row + runtime.column, row, runtime.segment.header->columns};
 }
 
 std::uint64_t vhost_hash(server_rec* main_server, const server_rec* server) noexcept {

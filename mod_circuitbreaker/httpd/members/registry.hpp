@@ -120,6 +120,9 @@ class Registry {
     std::uint64_t epoch_;
 };
 
+/// The cells of calls in flight to a member, as this process uses them.
+[[nodiscard]] shm::InFlight in_flight(const Breaker& breaker) noexcept;
+
 /// Members and room for those that may be added at run time, of all breakers that are not Off.
 [[nodiscard]] std::uint32_t count_members(apr_pool_t* ptemp, server_rec* main_server) noexcept;
 

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "httpd/runtime.hpp"
+#include "registry.hpp"
 
 namespace cb::httpd {
 namespace {

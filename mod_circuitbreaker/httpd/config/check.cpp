@@ -1,0 +1,144 @@
+#include "check.hpp"
+
+#include <cstring>
+
+#include "httpd/runtime.hpp"
+#include "policies.hpp"
+#include "unused_sections.hpp"
+#include "virtual_hosts.hpp"
+#include "walk.hpp"
+
+namespace cb::httpd {
+namespace {
+
+/// Configuration is read twice at start; messages belong to one of the two readings, and to every restart.
+bool is_second_reading() noexcept {
+    return ap_state_query(AP_SQ_CONFIG_GEN) == 1;
+}
+
+/// The directives that the message names, as they were set, with file and line.
+const char* places_text(apr_pool_t* p, const Settings& settings, const char* message) noexcept {
+    const char* text = nullptr;
+    for (std::uint32_t i = 0; i < kDirectives; ++i) {
+        const ap_directive_t* const where = settings.where[i];
+        // "CircuitBreaker" alone begins every name, so a name must end where it ends in the message.
+        const char* const named = ap_strstr_c(message, kDirectiveNames[i]);
+        if (where == nullptr || named == nullptr || apr_isalpha(named[std::strlen(kDirectiveNames[i])])) continue;
+        text = with_place(p, text, *where);
+    }
+    return text != nullptr ? text : "by default";
+}
+
+/// Calls `visit(server, balancer or nullptr, worker, settings)` for every member that can have a breaker.
+template <class Visit>
+void for_each_breaker(apr_pool_t* temporary, server_rec* main_server, Visit visit) noexcept {
+    PolicyReader policies(temporary, temporary);
+    for_each_member(main_server, [&](server_rec* s, proxy_balancer* balancer, proxy_worker& worker) noexcept {
+        if (can_have_breaker(worker)) visit(s, balancer, worker, policies.settings_of(s, balancer, worker));
+    });
+}
+
+bool has_no_contradictions(apr_pool_t* temporary, server_rec* main_server) noexcept {
+    bool is_fine = true;
+    for_each_breaker(
+        temporary, main_server,
+        [&](server_rec* s, const proxy_balancer* balancer, const proxy_worker& worker,
+            const Settings& settings) noexcept {
+            const char* const what =
+                core::contradiction(settings.policy, runtime.has_fatal_for_requests || has_fatal(settings.rules));
+            if (what == nullptr || !is_fine) return;
+            is_fine = false;
+            ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_ERR, 0, s, "mod_circuitbreaker: member %s%s%s: %s (set: %s)",
+                         worker.s->name_ex, balancer != nullptr ? " of " : "",
+                         balancer != nullptr ? balancer->s->name : "", what, places_text(temporary, settings, what));
+        });
+    return is_fine;
+}
+
+bool names_existing_fallbacks(apr_pool_t* temporary) noexcept {
+    for (int i = 0; i < runtime.fallbacks->nelts; ++i) {
+        const NamedFallback& fallback = APR_ARRAY_IDX(runtime.fallbacks, i, const NamedFallback);
+        if (proxy.get_balancer(temporary, proxy_conf(fallback.server), fallback.name, 0) != nullptr) continue;
+        ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_ERR, 0, fallback.server,
+                     "mod_circuitbreaker: %s line %d: %s %s: there is no such balancer. Name one that this server has, "
+                     "with <Proxy \"%s\"> and its BalancerMembers",
+                     fallback.where->filename, fallback.where->line_num, fallback.where->directive,
+                     fallback.where->args, fallback.name);
+        return false;
+    }
+    return true;
+}
+
+bool names_other_balancers_as_fallbacks(apr_pool_t* temporary, server_rec* main_server) noexcept {
+    bool is_fine = true;
+    for_each_breaker(
+        temporary, main_server,
+        [&](server_rec* s, const proxy_balancer* balancer, const proxy_worker&, const Settings& settings) noexcept {
+            if (!is_fine || balancer == nullptr || settings.fallback == nullptr) return;
+            if (ap_cstr_casecmp(settings.fallback, balancer->s->name) != 0) return;
+            // What stands at the server applies to the fallback itself too; only in a section of its own it is a slip.
+            const ap_directive_t* const where = settings.where[static_cast<std::uint32_t>(Directive::fallback)];
+            if (where->parent == nullptr || ap_cstr_casecmpn(where->parent->directive, "<Proxy", 6) != 0) return;
+            is_fine = false;
+            ap_log_error(
+                APLOG_MARK, APLOG_STARTUP | APLOG_ERR, 0, s,
+                "mod_circuitbreaker: %s line %d: %s %s: a balancer can't be its own fallback; name another one",
+                where->filename, where->line_num, where->directive, where->args);
+        });
+    return is_fine;
+}
+
+void warn_of_members_without(apr_pool_t* temporary, server_rec* main_server) noexcept {
+    PolicyReader policies(temporary, temporary);
+    for_each_member(main_server, [&](server_rec* s, proxy_balancer* balancer, proxy_worker& worker) noexcept {
+        if (can_have_breaker(worker) || policies.settings_of(s, balancer, worker).policy.mode == core::Mode::off)
+            return;
+        ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_WARNING, 0, s,
+                     "mod_circuitbreaker: %s has no breaker: its host is not known before the request. Declare each "
+                     "backend with <Proxy \"URL\" enablereuse=on> to give it one",
+                     worker.s->name_ex);
+    });
+}
+
+bool has_balancers(const server_rec* main_server) noexcept {
+    for (const server_rec* s = main_server; s != nullptr; s = s->next) {
+        if (proxy_conf(s)->balancers->nelts > 0) return true;
+    }
+    return false;
+}
+
+/// What balancers need beside mod_proxy.
+bool has_modules(const server_rec* main_server) noexcept {
+    if (!has_balancers(main_server)) return true;
+    if (ap_find_linked_module("mod_proxy_balancer.c") == nullptr) {
+        if (!is_second_reading()) {
+            ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_WARNING, 0, main_server,
+                         "mod_circuitbreaker: balancers are configured, but mod_proxy_balancer is not loaded: only "
+                         "workers without a balancer can be used. Add \"LoadModule proxy_balancer_module "
+                         "modules/mod_proxy_balancer.so\"");
+        }
+        return true;
+    }
+    if (ap_lookup_provider(AP_SLOTMEM_PROVIDER_GROUP, "shm", AP_SLOTMEM_PROVIDER_VERSION) != nullptr) return true;
+    ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_ERR, 0, main_server,
+                 "mod_circuitbreaker: mod_proxy_balancer needs mod_slotmem_shm, which is not loaded: add "
+                 "\"LoadModule slotmem_shm_module modules/mod_slotmem_shm.so\"");
+    return false;
+}
+
+}  // namespace
+
+bool check_configuration(apr_pool_t* temporary, server_rec* main_server) noexcept {
+    if (!has_modules(main_server) || !names_existing_fallbacks(temporary) ||
+        !names_other_balancers_as_fallbacks(temporary, main_server) || !has_no_contradictions(temporary, main_server)) {
+        return false;
+    }
+    if (!is_second_reading()) {
+        warn_of_members_without(temporary, main_server);
+        warn_of_unused_sections(temporary, main_server);
+        warn_of_virtual_hosts(temporary, main_server);
+    }
+    return true;
+}
+
+}  // namespace cb::httpd

@@ -1,0 +1,7 @@
+#include "runtime.hpp"
+
+namespace cb::httpd {
+
+constinit Runtime runtime;
+
+}  // namespace cb::httpd
