@@ -23,13 +23,6 @@ constinit Runtime runtime;
 
 namespace {
 
-constexpr core::Policy kDefaultPolicy{};
-
-const core::Policy& policy_of_slot(const void*, std::uint32_t index) noexcept {
-    const Breaker* const breaker = runtime.registry != nullptr ? runtime.registry->at(index) : nullptr;
-    return breaker != nullptr ? breaker->policy : kDefaultPolicy;
-}
-
 /// Configuration is read twice at start; messages belong to one of the two readings, and to every restart.
 bool is_second_reading() noexcept {
     return ap_state_query(AP_SQ_CONFIG_GEN) == 1;
@@ -181,7 +174,7 @@ void clear_missed_children() noexcept {
         const auto pid =
             static_cast<std::uint32_t>(runtime.segment.children[i].load(std::memory_order_seq_cst)) & shm::kPidMask;
         if (pid == 0 || kill(static_cast<pid_t>(pid), 0) == 0 || errno != ESRCH) continue;
-        shm::child_exited(runtime.segment, runtime.process, pid, policy_of_slot, nullptr);
+        shm::child_exited(runtime.segment, runtime.process, pid);
     }
 }
 
@@ -277,7 +270,7 @@ void cb_on_child_init(apr_pool_t*, server_rec*) noexcept {
 
 void cb_on_child_status(server_rec*, pid_t pid, ap_generation_t, int, mpm_child_status state) noexcept {
     if (state != MPM_CHILD_EXITED || !runtime.segment.is_valid()) return;
-    shm::child_exited(runtime.segment, runtime.process, static_cast<std::uint32_t>(pid), policy_of_slot, nullptr);
+    shm::child_exited(runtime.segment, runtime.process, static_cast<std::uint32_t>(pid));
     shm::free_unused(runtime.segment, runtime.process.pid);  // it may have been the last to use a removed member
 }
 
@@ -287,7 +280,8 @@ int cb_on_monitor(apr_pool_t*, server_rec*) noexcept {
     // A lost probe that no request comes across must not wait for its deadline to wrap (37 hours).
     for (std::uint32_t i = 0; i < runtime.segment.header->capacity; ++i) {
         if (!runtime.segment.is_ready(i)) continue;
-        shm::expire_probes(runtime.segment.slots[i], policy_of_slot(nullptr, i), runtime.process);
+        shm::Slot& slot = runtime.segment.slots[i];
+        shm::expire_probes(slot, shm::noted_policy(slot), runtime.process);
     }
     if (runtime.registry != nullptr) {
         runtime.registry->meet_sockets();

@@ -214,8 +214,8 @@ bool Registry::bind(Breaker& breaker, proxy_worker_shared* worker, bool is_fresh
     if (result != shm::BindResult::bound) return false;
     breaker.index = index;
     shm::Slot& slot = runtime.segment.slots[index];
-    // A child of an earlier configuration that meets a run-time member late leaves the newer one's window alone.
-    if (slot.epoch.load(std::memory_order_seq_cst) <= epoch_) shm::set_shape(slot, breaker.policy, runtime.process);
+    // A child of an earlier configuration that meets a run-time member late leaves the newer one's policy alone.
+    if (slot.epoch.load(std::memory_order_seq_cst) <= epoch_) shm::configure(slot, breaker.policy, runtime.process);
     by_index_[index].store(&breaker, std::memory_order_release);
     if (worker == nullptr) {
         slot.flags.fetch_or(shm::kOfRequestedSocket);
