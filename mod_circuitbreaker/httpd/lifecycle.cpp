@@ -180,9 +180,9 @@ void clear_missed_children() noexcept {
 
 }  // namespace
 
-shm::InFlight in_flight(const Breaker& breaker) noexcept {
+shm::InFlight in_flight(const shm::Slot& slot) noexcept {
     if (runtime.column == shm::kNoColumn) return {};
-    shm::Atomic32* const row = runtime.segment.row(breaker.index);
+    shm::Atomic32* const row = runtime.segment.row(runtime.segment.index_of(slot));
     // All columns, not those used so far: a child that registers between this look and our own count would be missed.
     return {row + runtime.column, row, runtime.segment.header->columns};
 }

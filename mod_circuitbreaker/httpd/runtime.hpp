@@ -33,7 +33,7 @@ struct Runtime {
 extern Runtime runtime;
 
 /// The cells of calls in flight to a member, as this process uses them.
-[[nodiscard]] shm::InFlight in_flight(const Breaker& breaker) noexcept;
+[[nodiscard]] shm::InFlight in_flight(const shm::Slot& slot) noexcept;
 
 /// Logs what the breakers do (events.cpp).
 [[nodiscard]] shm::Observer* log_observer() noexcept;

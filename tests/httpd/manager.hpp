@@ -45,8 +45,7 @@ inline void add_member(const Httpd& httpd, const Backend& backend) {
 }
 
 inline void enable_member(const Httpd& httpd, const Backend& backend, bool on = true) {
-    EXPECT_EQ(post_to_manager(httpd,
-                              "w=" + escaped_for_manager(backend.member()) + "&w_status_D=" + (on ? "0" : "1")),
+    EXPECT_EQ(post_to_manager(httpd, "w=" + escaped_for_manager(backend.member()) + "&w_status_D=" + (on ? "0" : "1")),
               200);
 }
 
