@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "core/policy.hpp"
 #include "core/verdict.hpp"
 #include "core/word.hpp"
 
@@ -27,7 +28,7 @@ static_assert(sizeof(Atomic64) == 8 && sizeof(Atomic32) == 4);
 
 inline constexpr std::size_t kLine = 64;
 inline constexpr std::uint64_t kMagic = 0x63627265616B6572U;  // "cbreaker"
-inline constexpr std::uint32_t kLayoutVersion = 4;
+inline constexpr std::uint32_t kLayoutVersion = 5;
 inline constexpr std::uint32_t kLeases = 16;
 inline constexpr std::uint32_t kWindowWords = 257;
 inline constexpr std::uint32_t kPidBits = 22;  // Linux: PID_MAX_LIMIT is 2^22
@@ -103,6 +104,8 @@ inline constexpr std::uint32_t kRecordedCalls = 16;
 inline constexpr std::uint32_t kHistory = 64;
 inline constexpr std::uint32_t kRetryBuckets = 16;
 inline constexpr std::uint32_t kNewcomerWords = 128;
+inline constexpr std::uint32_t kPolicyWords = sizeof(core::Policy) / sizeof(std::uint64_t);
+static_assert(std::is_trivially_copyable_v<core::Policy> && sizeof(core::Policy) % sizeof(std::uint64_t) == 0);
 
 struct Identity {
     static constexpr std::size_t kBalancer = 96;  // PROXY_BALANCER_MAX_NAME_SIZE
@@ -144,6 +147,7 @@ struct alignas(kLine) Slot {  // NOLINT(clang-analyzer-optin.performance.Padding
     Atomic64 recorded;  // failing calls so far
     RecordedCall recorder[kRecordedCalls];
     Atomic64 newcomers[kNewcomerWords];  // sessions that began during this recovery (newcomers.hpp)
+    Atomic64 policy[kPolicyWords];       // what the processes that use it go by (configure)
     alignas(kLine) Identity identity;    // immutable while the directory says ready
 };
 inline constexpr std::uint64_t kOwnsIgnoreErrors = 1;   // the member's `+I` was set by us

@@ -1,6 +1,7 @@
 #include "member.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "control.hpp"
 #include "early.hpp"
@@ -254,7 +255,13 @@ bool operate(Slot& slot, const Policy& policy, const Process& process, EventKind
     return apply(slot, event, policy, process).decision == Decision::counted;
 }
 
-void set_shape(Slot& slot, const Policy& policy, const Process& process) noexcept {
+void configure(Slot& slot, const Policy& policy, const Process& process) noexcept {
+    // Relaxed: who finds a lease (seq_cst) sees what its holder had noted. In the middle of a restart a reader may see
+    // some words of the old policy and some of the new one; no value is in two words.
+    std::uint64_t words[kPolicyWords];
+    std::memcpy(words, &policy, sizeof words);
+    for (std::uint32_t i = 0; i < kPolicyWords; ++i)
+        slot.policy[i].store(words[i], kRelaxed);
     const std::uint64_t shape = shape_of(policy.window);
     // Release: who sees the shape (acquire, in weigh) sees the generation that belongs to it, or a later one.
     const std::uint64_t before = slot.shape.exchange(shape, std::memory_order_seq_cst);
@@ -266,6 +273,15 @@ void set_shape(Slot& slot, const Policy& policy, const Process& process) noexcep
     Event event;
     event.kind = EventKind::reshape;
     apply(slot, event, policy, process);
+}
+
+Policy noted_policy(const Slot& slot) noexcept {
+    std::uint64_t words[kPolicyWords];
+    for (std::uint32_t i = 0; i < kPolicyWords; ++i)
+        words[i] = slot.policy[i].load(kRelaxed);
+    Policy policy;
+    std::memcpy(&policy, words, sizeof words);
+    return policy;
 }
 
 core::Sums sums_now(const Slot& slot, const Policy& policy, const Process& process) noexcept {

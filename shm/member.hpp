@@ -178,8 +178,12 @@ struct LeaseCounts {
 };
 [[nodiscard]] LeaseCounts count_leases(const Slot& slot) noexcept;
 
-/// Notes the window's shape at start; another one than before begins a new generation.
-void set_shape(Slot& slot, const core::Policy& policy, const Process& process) noexcept;
+/// Notes the policy at start. Another shape of the window than before begins a new generation.
+void configure(Slot& slot, const core::Policy& policy, const Process& process) noexcept;
+
+/// The policy of those who use the slot, for a process that does not know the member: one that was added at run time,
+/// or that no configuration has any more. Whoever holds a lease has noted it before.
+[[nodiscard]] core::Policy noted_policy(const Slot& slot) noexcept;
 
 /// The window's sums of the present generation.
 [[nodiscard]] core::Sums sums_now(const Slot& slot, const core::Policy& policy, const Process& process) noexcept;

@@ -106,7 +106,7 @@ void renew(Slot& slot, bool is_first, const Identity& identity, std::uint64_t ep
              ++counter) {
             counter->store(0, std::memory_order_relaxed);
         }
-        for (Atomic64& word_of_window : slot.window) {  // another kind of window could read it (see set_shape)
+        for (Atomic64& word_of_window : slot.window) {  // another kind of window could read it (see configure)
             word_of_window.store(0, std::memory_order_relaxed);
         }
         slot.shape.store(0, std::memory_order_relaxed);
@@ -225,8 +225,7 @@ std::uint32_t register_child(const Segment& segment, std::uint32_t pid, std::uin
     return column;
 }
 
-void child_exited(const Segment& segment, const Process& parent, std::uint32_t dead_pid, PolicyOf policy_of,
-                  const void* context) noexcept {
+void child_exited(const Segment& segment, const Process& parent, std::uint32_t dead_pid) noexcept {
     std::uint32_t column = kNoColumn;
     // All columns, not only columns_used: the child may have died between taking one and raising that.
     for (std::uint32_t i = 0; i < segment.header->columns; ++i) {
@@ -240,7 +239,7 @@ void child_exited(const Segment& segment, const Process& parent, std::uint32_t d
                                                          std::memory_order_seq_cst);
         }
         if (claim_of(seen) != Claim::ready) continue;
-        reap(segment.slots[i], policy_of(context, i), parent, dead_pid);
+        reap(segment.slots[i], noted_policy(segment.slots[i]), parent, dead_pid);
         if (column != kNoColumn) segment.row(i)[column].store(0, std::memory_order_seq_cst);
     }
     // Last: from here on another child may have the column.

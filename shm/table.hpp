@@ -69,12 +69,8 @@ inline constexpr std::uint32_t kNoColumn = 0xFFFFFFFFU;
 /// `epoch` may have been freed already: such a child must run without breakers.
 std::uint32_t register_child(const Segment& segment, std::uint32_t pid, std::uint64_t epoch, bool& is_stale) noexcept;
 
-/// Gives the policy of a slot, for the parent's reaping.
-using PolicyOf = const core::Policy& (*)(const void* context, std::uint32_t index);
-
 /// The parent's, after a child has ended however: its leases, intents, calls in flight and half-made claims.
-void child_exited(const Segment& segment, const Process& parent, std::uint32_t dead_pid, PolicyOf policy_of,
-                  const void* context) noexcept;
+void child_exited(const Segment& segment, const Process& parent, std::uint32_t dead_pid) noexcept;
 
 /// The parent's, at a restart (the epoch has advanced and what is configured was bound) and later on: frees the slots
 /// that neither this epoch nor any living child has bound. Returns their number.

@@ -20,13 +20,6 @@
 namespace cb::httpd {
 namespace {
 
-constexpr core::Policy kDefaultPolicy{};
-
-const core::Policy& policy_of_slot(const void*, std::uint32_t index) noexcept {
-    const Breaker* const breaker = runtime.registry != nullptr ? runtime.registry->at(index) : nullptr;
-    return breaker != nullptr ? breaker->policy : kDefaultPolicy;
-}
-
 /// Tells of changes of state that nobody reported: the child that carried them out was killed in between.
 void report_gaps() noexcept {
     static std::uint32_t last_slot = 0;
@@ -87,7 +80,7 @@ void clear_missed_children() noexcept {
         const auto pid =
             static_cast<std::uint32_t>(runtime.segment.children[i].load(std::memory_order_seq_cst)) & shm::kPidMask;
         if (pid == 0 || kill(static_cast<pid_t>(pid), 0) == 0 || errno != ESRCH) continue;
-        shm::child_exited(runtime.segment, runtime.process, pid, policy_of_slot, nullptr);
+        shm::child_exited(runtime.segment, runtime.process, pid);
     }
 }
 
@@ -155,7 +148,7 @@ void cb_on_child_init(apr_pool_t*, server_rec*) noexcept {
 
 void cb_on_child_status(server_rec*, pid_t pid, ap_generation_t, int, mpm_child_status state) noexcept {
     if (state != MPM_CHILD_EXITED || !runtime.segment.is_valid()) return;
-    shm::child_exited(runtime.segment, runtime.process, static_cast<std::uint32_t>(pid), policy_of_slot, nullptr);
+    shm::child_exited(runtime.segment, runtime.process, static_cast<std::uint32_t>(pid));
     shm::free_unused(runtime.segment, runtime.process.pid);  // it may have been the last to use a removed member
 }
 
@@ -165,7 +158,8 @@ int cb_on_monitor(apr_pool_t*, server_rec*) noexcept {
     // A lost probe that no request comes across must not wait for its deadline to wrap (37 hours).
     for (std::uint32_t i = 0; i < runtime.segment.header->capacity; ++i) {
         if (!runtime.segment.is_ready(i)) continue;
-        shm::expire_probes(runtime.segment.slots[i], policy_of_slot(nullptr, i), runtime.process);
+        shm::Slot& slot = runtime.segment.slots[i];
+        shm::expire_probes(slot, shm::noted_policy(slot), runtime.process);
     }
     if (runtime.registry != nullptr) {
         runtime.registry->meet_sockets();

@@ -53,7 +53,7 @@ class Segment {
                 std::abort();
             }
             slot[i] = &segment.slots[index];
-            shm::set_shape(*slot[i], policy, process());
+            shm::configure(*slot[i], policy, process());
         }
     }
     [[nodiscard]] shm::Process process() const { return {shm::Clock{0, &now}, 1, nullptr}; }

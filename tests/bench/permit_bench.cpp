@@ -40,7 +40,7 @@ struct World {
         slot = &segment.slots[index];
         in_flight = {segment.row(index) + column, segment.row(index), column + 1};
         policy.mode = core::Mode::on;
-        shm::set_shape(*slot, policy, process);
+        shm::configure(*slot, policy, process);
     }
 };
 

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "manager.hpp"
 #include "metrics_page.hpp"
 #include "restarts.hpp"
 #include "traffic.hpp"
@@ -16,40 +17,10 @@ constexpr unsigned children = 4;
 class Manager : public TrafficTest {
   protected:
     static std::string config(const std::string& policy, const std::string& members, const std::string& more = "") {
-        return policy + status_location + more +
-               "ProxyPass /balancer-manager !\n<Location /balancer-manager>\n    SetHandler "
-               "balancer-manager\n</Location>\n" +
-               balancer_of(members + "    ProxySet growth=5\n");
+        return policy + status_location + more + managed_balancer(members);
     }
     [[nodiscard]] static HttpdOptions options(const std::string& config) {
         return few_threads_each({.mpm = GetParam(), .config = config}, children);
-    }
-
-    /// What an operator's browser sends: the page's own nonce, and where it comes from.
-    static int post(const Httpd& httpd, const std::string& fields) {
-        const std::string page = get(httpd.url("/balancer-manager")).body;
-        const std::string mark = "nonce=";
-        const std::size_t at = page.find(mark);
-        EXPECT_NE(at, std::string::npos) << page;
-        if (at == std::string::npos) return 0;
-        const std::string nonce = page.substr(at + mark.size(), 36);
-        return get(httpd.url("/balancer-manager"), {.method = "POST",
-                                                    .headers = {{"Content-Type", "application/x-www-form-urlencoded"},
-                                                                {"Referer", httpd.url("/balancer-manager")}},
-                                                    .body = "b=app&nonce=" + nonce + "&" + fields})
-            .status;
-    }
-    static std::string escaped(std::string url) {
-        for (std::size_t at = 0; (at = url.find_first_of(":/", at)) != std::string::npos; ++at) {
-            url.replace(at, 1, url[at] == ':' ? "%3A" : "%2F");
-        }
-        return url;
-    }
-    static void add(const Httpd& httpd, const Backend& backend) {
-        EXPECT_EQ(post(httpd, "b_wyes=1&b_nwrkr=" + escaped(backend.member())), 200) << httpd.describe();
-    }
-    static void enable(const Httpd& httpd, const Backend& backend, bool on = true) {
-        EXPECT_EQ(post(httpd, "w=" + escaped(backend.member()) + "&w_status_D=" + (on ? "0" : "1")), 200);
     }
 
     /// Requests that every child of the server serves one of at least; each answer must be as wanted.
@@ -82,10 +53,10 @@ TEST_P(Manager, AnAddedMembersBreakerActsInEveryChild) {
     const auto from = [](const char* name) {
         return [name](const Response& response) { return response.backend() == name; };
     };
-    add(httpd, added_);
+    add_member(httpd, added_);
     in_every_child(httpd, "/app/disabled", from("first"));
-    enable(httpd, added_);
-    enable(httpd, first_, false);
+    enable_member(httpd, added_);
+    enable_member(httpd, first_, false);
     in_every_child(httpd, "/app/enabled", from("added"));
     const BreakerBlock block = BreakerPage(httpd).member(added_);
     ASSERT_FALSE(block.empty()) << httpd.describe();
@@ -101,7 +72,7 @@ TEST_P(Manager, AnAddedMembersBreakerActsInEveryChild) {
     EXPECT_EQ(added_.requests(), 0U);
     EXPECT_EQ(transition_lines(httpd).size(), 1U);
 
-    enable(httpd, first_);
+    enable_member(httpd, first_);
     in_every_child(httpd, "/app/around", from("first"));
 }
 
@@ -109,7 +80,7 @@ TEST_P(Manager, AnAddedMemberIsOnTheMetricsPageOfEveryChildBeforeItsFirstRequest
     Httpd httpd(options(config(counting_policy, member_line(first_), seats_at(seats_) + metrics_location)));
     httpd.start();
     ASSERT_TRUE(httpd.wait_for_children(children));
-    add(httpd, added_);
+    add_member(httpd, added_);
     in_every_child(httpd, "/metrics", [&](const Response& page) {
         return MetricsPage(page.body).value("state", added_, {"state=\"closed\""}) == 1;
     });
@@ -122,8 +93,8 @@ TEST_P(Manager, AnAddedMemberHasItsOwnSectionsPolicyAndNoErrorStateOfModProxy) {
     Httpd httpd(options(config(quick_policy + std::string(long_open), member_line(first_, "status=+D"), section)));
     EXPECT_EQ(httpd.config_test().exit_status, 0);
     httpd.start();
-    add(httpd, added_);
-    enable(httpd, added_);
+    add_member(httpd, added_);
+    enable_member(httpd, added_);
     EXPECT_EQ(get(httpd.url("/app/")).backend(), "added");
     added_.refuse();
     EXPECT_EQ(statuses(2, httpd.url("/app/")), "503 503");
@@ -141,8 +112,8 @@ TEST_P(Manager, ABalancerThatBeganWithoutMembersGivesThemBreakersToo) {
     httpd.start();
     EXPECT_EQ(get(httpd.url("/app/")).status, 503);
     for (Backend* backend : {&added_, &first_}) {
-        add(httpd, *backend);
-        enable(httpd, *backend);
+        add_member(httpd, *backend);
+        enable_member(httpd, *backend);
         EXPECT_EQ(get(httpd.url("/app/")).backend(), backend->name());
         backend->answer(Reply::status(503));
         EXPECT_EQ(statuses(3, httpd.url("/app/")), "503 503 503");
@@ -157,8 +128,8 @@ TEST_P(Manager, AnAddedMemberThatIsKeptOverARestartKeepsItsState) {
         config(quick_policy + std::string(long_open), member_line(first_), "BalancerPersist On\n");
     Httpd httpd(options(lines));
     httpd.start();
-    add(httpd, added_);
-    enable(httpd, added_);
+    add_member(httpd, added_);
+    enable_member(httpd, added_);
     added_.answer(Reply::status(503));
     EXPECT_TRUE(wait_until(
         [&] {
@@ -186,8 +157,8 @@ TEST_P(Manager, AddingUnderLoadLosesNoRequest) {
     EXPECT_TRUE(load.wait_for_answers(20));
     Backend more[3];
     for (Backend& each : more) {
-        add(httpd, each);
-        enable(httpd, each);
+        add_member(httpd, each);
+        enable_member(httpd, each);
         EXPECT_TRUE(each.wait_for_requests(20)) << httpd.describe();
     }
     const LoadResult result = load.finish();

@@ -94,7 +94,7 @@ TEST_F(Adaptive, ALostProbeIsAFailedSampleAndADeadChildsIsNone) {
     shm::mark(slot, lost, shm::Phase::sent);
     const shm::Permit dead = ask(slot, rules, world.process(1002)).permit;
     ASSERT_EQ(dead.kind, shm::PermitKind::probe);
-    world.child_exited(1002, rules);
+    world.child_exited(1002);
     EXPECT_EQ(rate().samples, 0U);
     world.pass(2 * kLease);
     EXPECT_TRUE(shm::expire_probes(slot, rules, one));
@@ -163,7 +163,7 @@ TEST_F(Adaptive, AChildKilledBeforeItsSampleCostsThatSampleOnly) {
         shm::finish(slot, rules, mine, permit, kGood, {});
     });
     ASSERT_EQ(wait_for(child), -SIGKILL);
-    world.child_exited(static_cast<std::uint32_t>(child), rules);
+    world.child_exited(static_cast<std::uint32_t>(child));
     EXPECT_EQ(word_of(slot).successes, 1U) << "the round has counted it";
     EXPECT_EQ(rate().samples, 0U);
     EXPECT_EQ(rate().round, 2U);

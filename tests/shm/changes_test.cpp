@@ -70,7 +70,7 @@ TEST_F(Numbers, AreNotTakenByAWindowOfAnotherShapeInAnyState) {
         const std::uint64_t before = number();
         for (const std::uint32_t calls : {17U, 18U}) {
             other.window = {0, calls};
-            shm::set_shape(slot, other, process(1));
+            shm::configure(slot, other, process(1));
         }
         EXPECT_EQ(number(), before);
         operate(EventKind::reset);

@@ -40,9 +40,9 @@ TEST(FreeUnused, WaitsForEveryChildOfAnEarlierEpoch) {
     world.restart();
     register_child(world, 1003, 2);
     EXPECT_EQ(shm::free_unused(world.segment, 1), 0U);
-    world.child_exited(1001, policy());
+    world.child_exited(1001);
     EXPECT_EQ(shm::free_unused(world.segment, 1), 0U);
-    world.child_exited(1002, policy());
+    world.child_exited(1002);
     EXPECT_EQ(shm::free_unused(world.segment, 1), 1U) << "a child of this epoch does not matter";
 }
 
@@ -57,7 +57,7 @@ TEST(FreeUnused, FreesWhatEvenTheOldestChildCannotUse) {
     EXPECT_EQ(world.bound(identity("old")), world.bound(identity("old")));
     world.restart();
     EXPECT_EQ(shm::free_unused(world.segment, 1), 0U) << "the child of epoch 2 may use it";
-    world.child_exited(1001, policy());
+    world.child_exited(1001);
     EXPECT_EQ(shm::free_unused(world.segment, 1), 1U);
 }
 
@@ -68,7 +68,7 @@ TEST(FreeUnused, SparesAMemberThatAnOldChildAddedAtRunTimeAsLongAsThatChildLives
     std::uint32_t index = 0;
     ASSERT_EQ(shm::bind(world.segment, identity("late"), 1, 1001, index), BindResult::bound);
     EXPECT_EQ(shm::free_unused(world.segment, 1), 0U);
-    world.child_exited(1001, policy());
+    world.child_exited(1001);
     EXPECT_EQ(shm::free_unused(world.segment, 1), 1U);
 }
 
@@ -103,7 +103,7 @@ TEST(RegisterChild, GivesEveryChildItsOwnColumnUntilNoneIsLeft) {
     EXPECT_EQ(world.segment.header->columns_used.load(), 3U);
     bool is_stale = false;
     EXPECT_EQ(shm::register_child(world.segment, 1004, 1, is_stale), shm::kNoColumn);
-    world.child_exited(1002, policy());
+    world.child_exited(1002);
     EXPECT_EQ(register_child(world, 1005, 1), 1U);
 }
 
@@ -125,10 +125,10 @@ TEST(ChildExited, ClearsItsCallsInFlightAndNobodyElses) {
         shm::admit(slot, policy(), world.process(1001), world.in_flight(slot, dead), true, kLease).permit,
         shm::admit(slot, policy(), world.process(1002), world.in_flight(slot, alive), true, kLease).permit,
     };
-    world.child_exited(1001, policy());
+    world.child_exited(1001);
     EXPECT_EQ(permits[0].cell->load(), 0U);
     EXPECT_EQ(permits[1].cell->load(), 1U);
-    world.child_exited(1002, policy());
+    world.child_exited(1002);
     EXPECT_EQ(shm::validate(world.segment), nullptr);
 }
 
@@ -136,9 +136,28 @@ TEST(ChildExited, OfAPidThatNeverRegisteredChangesNothing) {
     World world;
     shm::Slot& slot = world.add("a", policy());
     register_child(world, 1001, 1);
-    world.child_exited(4711, policy());
+    world.child_exited(4711);
     EXPECT_EQ(register_child(world, 1002, 1), 1U);
     EXPECT_EQ(state_of(slot), State::closed);
+}
+
+TEST(ChildExited, GoesByThePolicyThatWasNotedInTheSlotLast) {
+    World world;
+    core::Policy rules = policy();
+    rules.probes.round = rules.probes.concurrent = rules.probes.successes = core::kMaxNeutral;
+    shm::Slot& slot = world.add("a", rules);
+    rules.open_time.base = rules.open_time.max = 77'777;
+    shm::configure(slot, rules, world.parent());
+    EXPECT_EQ(shm::noted_policy(slot).open_time.base, 77'777U);
+    EXPECT_EQ(shm::noted_policy(slot).minimum_calls, rules.minimum_calls);
+    const shm::Process child = world.process(1001);
+    EXPECT_TRUE(call(slot, rules, child, kFatal));
+    world.pass(77'777);
+    for (std::uint32_t i = 0; i < core::kMaxNeutral; ++i)
+        EXPECT_EQ(ask(slot, rules, child).permit.kind, shm::PermitKind::probe);
+    world.child_exited(1001);
+    EXPECT_EQ(state_of(slot), State::open) << "so many probes have proved nothing";
+    EXPECT_EQ(core::open_remaining(word_of(slot), world.board.now), 77'777U);
 }
 
 }  // namespace

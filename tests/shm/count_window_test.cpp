@@ -235,7 +235,7 @@ TEST(AChangedShape, BeginsANewGenerationAndAnEmptyWindow) {
     const core::Policy after = of(kCount);
     shm::Slot& slot = world.add("http://a", before);
     call(slot, before, world.parent(), kBad);
-    shm::set_shape(slot, after, world.parent());
+    shm::configure(slot, after, world.parent());
     EXPECT_EQ(word_of(slot).generation, 2U);
     EXPECT_EQ(shm::numbered_word(slot).number, 0U) << "it is no change that has a number";
     EXPECT_EQ(shm::sums_now(slot, after, world.parent()).calls, 0U);
@@ -249,7 +249,7 @@ TEST(AChangedShape, LeavesEverythingAloneWhenItIsTheSame) {
     const core::Policy same = of(kTime);
     shm::Slot& slot = world.add("http://a", same);
     call(slot, same, world.parent(), kBad);
-    shm::set_shape(slot, same, world.parent());
+    shm::configure(slot, same, world.parent());
     EXPECT_EQ(word_of(slot).generation, 0U);
     EXPECT_EQ(shm::sums_now(slot, same, world.parent()).calls, 1U);
 }
@@ -260,7 +260,7 @@ TEST(AChangedShape, LeavesAnOldChildToFeedTheTotalsOnly) {
     const core::Policy new_policy = of(kCount);
     shm::Slot& slot = world.add("http://a", old_policy);
     shm::Admission before = ask(slot, old_policy, world.process(7));
-    shm::set_shape(slot, new_policy, world.parent());
+    shm::configure(slot, new_policy, world.parent());
     shm::Admission after = ask(slot, old_policy, world.process(7));
     shm::finish(slot, old_policy, world.process(7), before.permit, kFatal, {});
     shm::finish(slot, old_policy, world.process(7), after.permit, kFatal, {});
@@ -285,7 +285,7 @@ void expect_nothing_carried_over(const Window& before, const Window& after, std:
             if (before.calls == 0) world.pass(100);
             call(slot, old_policy, world.parent(), kBad);
         }
-        shm::set_shape(slot, new_policy, world.parent());
+        shm::configure(slot, new_policy, world.parent());
         for (int n = 1; n <= 300; ++n) {
             world.pass(100);
             call(slot, new_policy, world.parent(), kGood);
@@ -321,7 +321,7 @@ TEST(AChangedShape, ForgetsEvenABucketThatHasTheBitsOfANewCell) {
             call(slot, old_policy, world.parent(), kBad);
         world.pass(625);
     }
-    shm::set_shape(slot, new_policy, world.parent());
+    shm::configure(slot, new_policy, world.parent());
     call(slot, new_policy, world.parent(), kGood);
     const Sums sums = shm::sums_now(slot, new_policy, world.parent());
     EXPECT_EQ(sums.calls, 1U);
@@ -337,7 +337,7 @@ TEST(AChangedShape, OfOneSpanIntoAnotherCountsNothingOfTheOldBuckets) {
         world.pass(50);
         call(slot, narrow, world.parent(), kBad);
     }
-    shm::set_shape(slot, wide, world.parent());
+    shm::configure(slot, wide, world.parent());
     EXPECT_EQ(shm::sums_now(slot, wide, world.parent()).calls, 0U);
     call(slot, wide, world.parent(), kGood);
     EXPECT_EQ(shm::sums_now(slot, wide, world.parent()).calls, 1U);

@@ -118,7 +118,7 @@ TEST_F(Early, IsNoFlapping) {
 TEST_F(Early, OfADeadProcessIsNeutralAndTheRoundGoesOn) {
     world.pass(300);
     ASSERT_EQ(last_resort().permit.kind, PermitKind::probe);
-    world.child_exited(1001, rules);
+    world.child_exited(1001);
     EXPECT_TRUE(word_of(slot).early);
     Admission probe = ask(slot, rules, one);
     ASSERT_EQ(probe.permit.kind, PermitKind::probe);
@@ -131,7 +131,7 @@ TEST_F(Early, KeepsItsEndWhenTheWindowGetsAnotherShape) {
     Admission probe = last_resort();
     core::Policy other = rules;
     other.window = {0, 16};
-    shm::set_shape(slot, other, one);
+    shm::configure(slot, other, one);
     EXPECT_TRUE(word_of(slot).early);
     shm::finish(slot, rules, one, probe.permit, kBad, {});
     EXPECT_EQ(state_of(slot), State::open);

@@ -281,9 +281,9 @@ void expect_in_order(const Stage& stage, pid_t dead, const Scene& scene, std::ui
     shm::Slot& slot = after.here(*stage.slot, stage.world);
     const auto pid = static_cast<std::uint32_t>(dead);
     const std::uint32_t column = column_of(after.segment, pid);
-    after.child_exited(pid, stage.rules);
+    after.child_exited(pid);
     ASSERT_EQ(remains_of(after.segment, pid, column), "");
-    after.child_exited(4711, stage.rules);  // the other one, if there is
+    after.child_exited(4711);  // the other one, if there is
     ASSERT_EQ(shm::validate(after.segment), nullptr);
     ASSERT_GE(slot.totals.calls.load(), calls_before);
     ASSERT_LE(slot.totals.calls.load(), calls_before + scene.most_calls);

@@ -86,7 +86,7 @@ void Threads::run(World& world, unsigned workers, const Work& work) {
     for (std::thread& thread : threads)
         thread.join();
     if (const char* wrong = shm::validate(world.segment)) world.board.expect(false, wrong);
-    world.child_exited(kThreadsPid, policy());
+    world.child_exited(kThreadsPid);
 }
 
 void Processes::run(World& world, unsigned workers, const Work& work) {
@@ -104,7 +104,7 @@ void Processes::run(World& world, unsigned workers, const Work& work) {
     // Before the parent cleans up: nothing may be left for it.
     if (const char* wrong = shm::validate(world.segment)) world.board.expect(false, wrong);
     for (const pid_t child : children)
-        world.child_exited(static_cast<std::uint32_t>(child), policy());
+        world.child_exited(static_cast<std::uint32_t>(child));
 }
 
 Restless::Restless() {

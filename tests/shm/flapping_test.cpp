@@ -182,7 +182,7 @@ TEST_F(Flapping, OfAChildKilledBeforeItsReportIsReportedAtTheNextOpening) {
         (void)call(slot, rules, world.process(static_cast<std::uint32_t>(::getpid()), &world.recorder), kFatal);
     });
     ASSERT_EQ(wait_for(child), -SIGKILL);
-    world.child_exited(static_cast<std::uint32_t>(child), rules);
+    world.child_exited(static_cast<std::uint32_t>(child));
     ASSERT_EQ(state_of(slot), State::open);
     EXPECT_EQ(reported(), 0U);
     recover();
@@ -264,7 +264,7 @@ TEST_F(Flapping, ByAFailureRateCloseToTheUsualOneSaysSo) {
     rules.minimum_calls = 20;
     rules.consecutive_failures = 0;
     rules.window = {0, 20};
-    shm::set_shape(slot, rules, one);
+    shm::configure(slot, rules, one);
     Random random(4);
     for (int n = 0; n < 20'000 && reported() == 0; ++n) {
         if (state_of(slot) == State::open) {

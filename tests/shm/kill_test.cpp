@@ -130,7 +130,7 @@ class Mourning : public testing::Test {
         world.board.desk[desk].probes = 0;
         world.board.desk[desk].calls = 0;
         if (how != 0) ++deaths;
-        world.child_exited(pid, members.single_rules);
+        world.child_exited(pid);
         EXPECT_EQ(remains_of(world.segment, pid, column), "");
         return how;
     }
@@ -278,7 +278,7 @@ TEST_P(ADeadClaimer, KeepsTheMemberWithoutABreakerUntilTheParentFreesTheClaim) {
     std::uint32_t index = 0;
     EXPECT_EQ(shm::bind(world.segment, identity("a"), 1, 1001, index), shm::BindResult::busy);
     EXPECT_EQ(shm::bind(world.segment, identity("b"), 1, 1001, index), shm::BindResult::bound) << "others go on";
-    world.child_exited(static_cast<std::uint32_t>(child), policy());
+    world.child_exited(static_cast<std::uint32_t>(child));
     EXPECT_EQ(shm::bind(world.segment, identity("a"), 1, 1001, index), shm::BindResult::bound);
     EXPECT_EQ(state_of(world.segment.slots[index]), State::closed);
     EXPECT_STREQ(world.segment.slots[index].identity.name, "a");
@@ -294,7 +294,7 @@ TEST_P(ADeadClaimer, OfAnOldSlotDoesNotBringItsHistoryBack) {
     world.segment.header->epoch.fetch_add(1);
     ASSERT_EQ(shm::free_unused(world.segment, 1), 1U);
     const pid_t child = dies_claiming();
-    world.child_exited(static_cast<std::uint32_t>(child), rules);
+    world.child_exited(static_cast<std::uint32_t>(child));
     shm::Slot& again = world.add("a", rules);
     ASSERT_EQ(&again, &slot);
     EXPECT_EQ(state_of(again), State::closed);
@@ -321,7 +321,7 @@ TEST(ADeadChildOfAnEarlierEpoch, KeepsSlotsFromBeingFreedUntilTheParentHasHeardO
     EXPECT_EQ(wait_for(child), -SIGKILL);
     world.segment.header->epoch.fetch_add(1);
     EXPECT_EQ(shm::free_unused(world.segment, 1), 0U);
-    world.child_exited(static_cast<std::uint32_t>(child), policy());
+    world.child_exited(static_cast<std::uint32_t>(child));
     EXPECT_EQ(shm::free_unused(world.segment, 1), 1U);
 }
 
@@ -335,7 +335,7 @@ TEST(ADeadChildsProbe, IsNeutralHoweverFarItHadCome) {
         shm::Permit permit = ask(slot, rules, world.process(1001)).permit;
         shm::mark(slot, permit, phase);
         world.pass(2 * kLease);  // its deadline has passed as well, but nobody has looked
-        world.child_exited(1001, rules);
+        world.child_exited(1001);
         EXPECT_EQ(state_of(slot), State::half_open);
         EXPECT_EQ(word_of(slot).neutral, 1U);
         EXPECT_EQ(word_of(slot).slots, 0U);

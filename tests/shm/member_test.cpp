@@ -267,7 +267,7 @@ TEST_F(MaxOpen, ReleasesOnlyItsOwnIntent) {
     // The parent takes the first one for dead in the middle of its claim; another claims; the first goes on.
     std::uint64_t others = 0;
     const Between between("max_open.applied", [&] {
-        world.child_exited(1001, rules);
+        world.child_exited(1001);
         slots[0]->intent = others = (std::uint64_t{77} << shm::kPidBits) | 1002U;
     });
     trip(0);

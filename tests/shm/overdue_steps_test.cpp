@@ -60,7 +60,7 @@ struct Scene {
         if (is_returning) return;  // the dead do nothing more (see below for those who die while they return)
         is_at_member = false;
         is_dead = true;
-        world.child_exited(kHolder, rules);
+        world.child_exited(kHolder);
     }
     void linger_passes() {
         world.pass(rules.linger + 10 * shm::Lease::kUnit);
@@ -199,7 +199,7 @@ TEST(AnExpirerKilledAtAnyInstruction, LeavesTheSlotToTheHolderAndHisDeathOrRetur
         [&](World& after, shm::Slot& slot, std::uint32_t dead) {
             World other_end(after);
             EXPECT_FALSE(can_be_had(after, slot, scene.rules)) << "before the parent has heard of it";
-            after.child_exited(dead, scene.rules);
+            after.child_exited(dead);
             EXPECT_EQ(remains_of(after.segment, dead, shm::kNoColumn), "");
             EXPECT_FALSE(can_be_had(after, slot, scene.rules));
             EXPECT_EQ(word_of(slot).slots, 0U);
@@ -222,21 +222,21 @@ TEST(AnExpirerKilledAtAnyInstruction, LeavesTheSlotToTheHolderAndHisDeathOrRetur
             ends([&](World& world, shm::Slot& there) {
                 Permit again = scene.permit;
                 shm::finish(there, scene.rules, world.process(kHolder), again, kGood, {});
-                world.child_exited(dead, scene.rules);
+                world.child_exited(dead);
                 EXPECT_EQ(shm::validate(world.segment), nullptr);
             });
             ends([&](World& world, shm::Slot&) {
-                world.child_exited(kHolder, scene.rules);
-                world.child_exited(dead, scene.rules);
+                world.child_exited(kHolder);
+                world.child_exited(dead);
                 EXPECT_EQ(shm::validate(world.segment), nullptr);
             });
             ends([&](World& world, shm::Slot&) {
-                world.child_exited(dead, scene.rules);
-                world.child_exited(kHolder, scene.rules);
+                world.child_exited(dead);
+                world.child_exited(kHolder);
                 EXPECT_EQ(shm::validate(world.segment), nullptr);
             });
             ends([&](World& world, shm::Slot& there) {
-                world.child_exited(dead, scene.rules);
+                world.child_exited(dead);
                 shm::expire_probes(there, scene.rules, world.process(kTaker));
                 world.pass(scene.rules.linger + shm::Lease::kUnit);
                 shm::expire_probes(there, scene.rules, world.process(kTaker));
@@ -280,8 +280,8 @@ TEST_P(AHolderKilledAtAnyInstruction, OfItsReturnHasLeftWhenTheParentHasHeardOfI
             for (const bool holder_first : {true, false}) {
                 World world(after);
                 shm::Slot& there = world.here(slot, after);
-                world.child_exited(holder_first ? dead : kExpirer, scene.rules);
-                world.child_exited(holder_first ? kExpirer : dead, scene.rules);
+                world.child_exited(holder_first ? dead : kExpirer);
+                world.child_exited(holder_first ? kExpirer : dead);
                 EXPECT_EQ(remains_of(world.segment, dead, shm::kNoColumn), "");
                 EXPECT_EQ(remains_of(world.segment, kExpirer, shm::kNoColumn), "");
                 EXPECT_EQ(shm::validate(world.segment), nullptr);

@@ -154,9 +154,9 @@ TEST_P(Overdue, IsNotFreedByTheHolderOfAnother) {
 TEST_P(Overdue, IsFreeWhenItsHolderIsDead) {
     pass_the_deadline();
     const std::uint64_t neutral = ended(ProbeResult::neutral);
-    world.child_exited(kOther, rules);
+    world.child_exited(kOther);
     EXPECT_TRUE(is_taken()) << "whoever ended it may be dead";
-    world.child_exited(kHolder, rules);
+    world.child_exited(kHolder);
     EXPECT_EQ(ended(ProbeResult::neutral), neutral) << "it has ended already";
     EXPECT_EQ(remains_of(world.segment, kHolder, shm::kNoColumn), "");
     expect_free();

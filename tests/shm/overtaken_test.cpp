@@ -56,7 +56,7 @@ class Pair {
     void reshape(unsigned who, std::uint32_t calls) {
         core::Policy other = rules;
         other.window = {0, calls};
-        shm::set_shape(*both[0], other, process(who));
+        shm::configure(*both[0], other, process(who));
     }
     [[nodiscard]] shm::Process process(unsigned who) { return world.process(1001 + who, &world.recorder); }
 

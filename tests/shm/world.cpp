@@ -125,7 +125,7 @@ shm::Slot& World::add(const std::string& name, const core::Policy& policy) {
     }
     shm::Slot& slot = segment.slots[index];
     slot.since = board.now.load();
-    shm::set_shape(slot, policy, parent());
+    shm::configure(slot, policy, parent());
     return slot;
 }
 
@@ -135,13 +135,8 @@ std::uint32_t World::bound(const shm::Identity& identity, std::uint32_t pid) con
     return index;
 }
 
-void World::child_exited(std::uint32_t pid, const core::Policy& policy) const {
-    shm::child_exited(
-        segment, parent(), pid,
-        [](const void* context, std::uint32_t) -> const core::Policy& {
-            return *static_cast<const core::Policy*>(context);
-        },
-        &policy);
+void World::child_exited(std::uint32_t pid) const {
+    shm::child_exited(segment, parent(), pid);
 }
 
 shm::Identity identity(const std::string& name, const std::string& balancer, const std::string& uds_path,

@@ -130,7 +130,7 @@ class World {
     void begin_reports();
     void pass(core::Millis span) { board.now.fetch_add(span); }
     /// The parent hears that a child has ended.
-    void child_exited(std::uint32_t pid, const core::Policy& policy) const;
+    void child_exited(std::uint32_t pid) const;
 
   private:
     SharedMemory memory_;

@@ -39,7 +39,7 @@ shm::Refusal take_permit(RequestState& state, proxy_worker& worker, bool is_last
     shm::Slot& slot = *breaker->slot.load(std::memory_order_acquire);
     const core::Millis span = lease_span(state.r, *breaker, worker);
     const shm::Admission admission =
-        shm::admit(slot, breaker->policy, runtime.process, in_flight(*breaker), may_probe(state, *breaker, slot), span,
+        shm::admit(slot, breaker->policy, runtime.process, in_flight(slot), may_probe(state, *breaker, slot), span,
                    ramp_ticket(state, *breaker, slot), is_last_resort);
     if (admission.refusal != shm::Refusal::none) {
         if (breaker->is_enforcing()) return admission.refusal;

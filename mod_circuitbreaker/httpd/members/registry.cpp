@@ -66,8 +66,9 @@ void fill(Breaker& breaker, apr_pool_t* p, const server_rec* server, const Vhost
     breaker.failing_statuses = failing_statuses(p, balancer);
     breaker.balancer = balancer != nullptr ? apr_pstrdup(p, balancer->s->name) : "";
     breaker.vhost = vhost.name;
-    breaker.is_final =
-        !shm::make_identity(breaker.identity, vhost.hash, breaker.balancer, worker.s->name_ex, worker.s->uds_path);
+    const bool has_identity =
+        shm::make_identity(breaker.identity, vhost.hash, breaker.balancer, worker.s->name_ex, worker.s->uds_path);
+    breaker.is_final.store(!has_identity || settings.policy.mode == core::Mode::off, std::memory_order_relaxed);
     breaker.name = apr_pstrdup(p, MemberText(breaker.identity).text);
 }
 
@@ -128,9 +129,9 @@ void Breaker::copy_settings(const Breaker& base) noexcept {
     vhost = base.vhost;
 }
 
-shm::InFlight in_flight(const Breaker& breaker) noexcept {
+shm::InFlight in_flight(const shm::Slot& slot) noexcept {
     if (runtime.column == shm::kNoColumn) return {};
-    shm::Atomic32* const row = runtime.segment.row(breaker.index);
+    shm::Atomic32* const row = runtime.segment.row(runtime.segment.index_of(slot));
     // All columns, not those used so far: a child that registers between this look and our own count would be missed.
     return {row + runtime.column, row, runtime.segment.header->columns};
 }
@@ -191,7 +192,6 @@ Registry* Registry::build(apr_pool_t* pconf, apr_pool_t* ptemp, server_rec* main
         const Settings settings = policies.settings_of(s, balancer, worker);
         const core::Policy& policy = settings.policy;
         fill(*breaker, pconf, s, vhost, balancer, worker, settings);
-        if (policy.mode == core::Mode::off) breaker->is_final = true;  // known, so that no child asks again
         const bool is_fresh = balancer == nullptr || !is_kept;
         if (policy.mode != core::Mode::off && !registry->bind(*breaker, worker.s, is_fresh)) ++without;
         std::uint32_t index = 0;
@@ -205,11 +205,11 @@ Registry* Registry::build(apr_pool_t* pconf, apr_pool_t* ptemp, server_rec* main
 }
 
 bool Registry::bind(Breaker& breaker, proxy_worker_shared* worker, bool is_fresh) noexcept {
-    if (breaker.is_final) return false;
+    if (breaker.is_final.load(std::memory_order_relaxed)) return false;
     std::uint32_t index = 0;
     const shm::BindResult result = shm::bind(runtime.segment, breaker.identity, epoch_, runtime.process.pid, index);
     if (result == shm::BindResult::full) {
-        breaker.is_final = true;
+        breaker.is_final.store(true, std::memory_order_relaxed);
         // At start the parent says so for all of them; a member added at run time is found by each child.
         if (runtime.column != shm::kNoColumn) {
             ap_log_error(
@@ -220,10 +220,9 @@ bool Registry::bind(Breaker& breaker, proxy_worker_shared* worker, bool is_fresh
         }
     }
     if (result != shm::BindResult::bound) return false;
-    breaker.index = index;
     shm::Slot& slot = runtime.segment.slots[index];
-    // A child of an earlier configuration that meets a run-time member late leaves the newer one's window alone.
-    if (slot.epoch.load(std::memory_order_seq_cst) <= epoch_) shm::set_shape(slot, breaker.policy, runtime.process);
+    // A child of an earlier configuration that meets a run-time member late leaves the newer one's policy alone.
+    if (slot.epoch.load(std::memory_order_seq_cst) <= epoch_) shm::configure(slot, breaker.policy, runtime.process);
     by_index_[index].store(&breaker, std::memory_order_release);
     if (worker == nullptr) {
         slot.flags.fetch_or(shm::kOfRequestedSocket);
@@ -257,8 +256,7 @@ Breaker* Registry::find(const proxy_worker& worker) noexcept {
     Breaker* breaker = find_key(worker.s);
     if (breaker == nullptr) breaker = adopt(worker);
     if (breaker == nullptr) return nullptr;
-    if (breaker->slot.load(std::memory_order_acquire) == nullptr &&
-        (breaker->is_final || !bind(*breaker, worker.s, false))) {
+    if (breaker->slot.load(std::memory_order_acquire) == nullptr && !bind(*breaker, worker.s, false)) {
         return nullptr;
     }
     return breaker;
@@ -286,7 +284,6 @@ Breaker* Registry::adopt(const proxy_worker& worker) noexcept {
     auto* const breaker = new (memory) Breaker();
     fill(*breaker, kept, server, {vhost_name(kept, main_server_, server), vhost_hash(main_server_, server)},
          worker.balancer, worker, settings);
-    if (settings.policy.mode == core::Mode::off) breaker->is_final = true;
     apr_pool_destroy(scratch);
     if (!insert(breaker)) {
         apr_pool_destroy(kept);
@@ -313,7 +310,7 @@ void Registry::give_back_at_exit(apr_pool_t* pconf) noexcept {
 void Registry::forget_slots() noexcept {
     for_each([](Breaker& breaker) noexcept {
         breaker.slot.store(nullptr, std::memory_order_relaxed);
-        breaker.is_final = true;
+        breaker.is_final.store(true, std::memory_order_relaxed);
     });
     // Those of requested sockets are found through these, and not asked any more.
 }

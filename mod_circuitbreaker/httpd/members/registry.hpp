@@ -38,8 +38,9 @@ struct Breaker {
     shm::Identity identity;
     std::atomic<shm::Slot*> slot;  // nullptr: runs without a breaker (table full, or being claimed by another process)
     std::atomic<std::uint64_t> last_check;  // what health.cpp has seen in this process
-    std::uint32_t index;
-    bool is_final;  // no use trying to bind again
+    // No use trying to bind again. Relaxed: what is known when the breaker is made is published with it, and who misses
+    // what another thread has found out asks the table once more.
+    std::atomic<bool> is_final;
 
     [[nodiscard]] bool is_enforcing() const noexcept { return policy.mode == core::Mode::on; }
     /// All that the configuration says of a worker, for a socket that requests name for it.
@@ -121,7 +122,7 @@ class Registry {
 };
 
 /// The cells of calls in flight to a member, as this process uses them.
-[[nodiscard]] shm::InFlight in_flight(const Breaker& breaker) noexcept;
+[[nodiscard]] shm::InFlight in_flight(const shm::Slot& slot) noexcept;
 
 /// Members and room for those that may be added at run time, of all breakers that are not Off.
 [[nodiscard]] std::uint32_t count_members(apr_pool_t* ptemp, server_rec* main_server) noexcept;

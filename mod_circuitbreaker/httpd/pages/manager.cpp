@@ -27,7 +27,7 @@ void for_each_breaker(const request_rec* r, Visit visit) noexcept {
             const Breaker* const breaker = runtime.registry->find(*worker);
             if (breaker == nullptr) continue;
             MemberSnapshot member;
-            read_member(member, breaker->index);
+            read_member(member, runtime.segment.index_of(*breaker->slot.load(std::memory_order_acquire)));
             visit(member);
         }
     }

@@ -122,7 +122,7 @@ void read_member(MemberSnapshot& member, std::uint32_t index) noexcept {
     member.index = index;
     member.id = id_of(slot.identity);
     member.breaker = runtime.registry != nullptr ? runtime.registry->at(index) : nullptr;
-    member.policy = member.breaker != nullptr ? member.breaker->policy : core::Policy{};
+    member.policy = member.breaker != nullptr ? member.breaker->policy : shm::noted_policy(slot);
     member.name = member.breaker != nullptr ? member.breaker->name : slot.identity.name;
     member.balancer = slot.identity.balancer;
     member.vhost = vhost_of(index);
