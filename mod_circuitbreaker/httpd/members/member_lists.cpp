@@ -57,6 +57,10 @@ void sync_members(proxy_balancer& balancer, server_rec* s, proxy_server_conf* co
     if (lock.is_held()) proxy.sync_balancer(&balancer, s, conf);
 }
 
+std::size_t MemberLists::size_of_list(const apr_array_header_t& workers) noexcept {
+    return sizeof(List) + static_cast<std::size_t>(workers.nelts) * sizeof(proxy_worker*);
+}
+
 void MemberLists::build(apr_pool_t* pconf, server_rec* main_server) noexcept {
     std::uint32_t count = 0;
     for_each_balancer(main_server, [&](server_rec*, proxy_balancer&) noexcept { ++count; });
@@ -67,7 +71,8 @@ void MemberLists::build(apr_pool_t* pconf, server_rec* main_server) noexcept {
     for_each_balancer(main_server, [&](server_rec*, proxy_balancer& balancer) noexcept {
         Balancer* const known = find(balancer.workers);
         known->workers = balancer.workers;
-        known->list.store(copy(*balancer.workers, balancer.wupdated), std::memory_order_relaxed);  // one thread
+        void* const memory = apr_palloc(pconf, size_of_list(*balancer.workers));
+        known->list.store(copy(memory, *balancer.workers, balancer.wupdated), std::memory_order_relaxed);  // one thread
     });
 }
 
@@ -79,14 +84,11 @@ MemberLists::Balancer* MemberLists::find(const apr_array_header_t* workers) noex
     return &table_[i];
 }
 
-/// Never freed: requests may be reading it. There is one for each member that is added.
-MemberLists::List* MemberLists::copy(const apr_array_header_t& workers, apr_time_t updated) noexcept {
-    const auto count = static_cast<std::size_t>(workers.nelts);
-    void* const memory = std::malloc(sizeof(List) + count * sizeof(proxy_worker*));
+MemberLists::List* MemberLists::copy(void* memory, const apr_array_header_t& workers, apr_time_t updated) noexcept {
     if (memory == nullptr) return nullptr;
-    auto* const list = new (memory) List{updated, static_cast<std::uint32_t>(count), nullptr};
+    auto* const list = new (memory) List{updated, static_cast<std::uint32_t>(workers.nelts), nullptr};
     list->member = reinterpret_cast<proxy_worker**>(list + 1);
-    if (count > 0) std::memcpy(list->member, workers.elts, count * sizeof(proxy_worker*));
+    if (list->count > 0) std::memcpy(list->member, workers.elts, list->count * sizeof(proxy_worker*));
     return list;
 }
 
@@ -101,7 +103,8 @@ void MemberLists::renew(Balancer& known, proxy_balancer& balancer) noexcept {
         present->updated.store(balancer.wupdated, std::memory_order_relaxed);  // a number that tells of nothing else
         return;
     }
-    List* const list = copy(*balancer.workers, balancer.wupdated);
+    // Never freed, as requests may be reading it. There is one for each member that is added.
+    List* const list = copy(std::malloc(size_of_list(*balancer.workers)), *balancer.workers, balancer.wupdated);
     // Release: who finds the copy finds it filled in.
     if (list != nullptr) known.list.store(list, std::memory_order_release);
 }

@@ -40,7 +40,8 @@ class MemberLists {
         std::atomic<List*> list;
     };
     Balancer* find(const apr_array_header_t* workers) noexcept;
-    static List* copy(const apr_array_header_t& workers, apr_time_t updated) noexcept;
+    static std::size_t size_of_list(const apr_array_header_t& workers) noexcept;
+    static List* copy(void* memory, const apr_array_header_t& workers, apr_time_t updated) noexcept;
     static void renew(Balancer& known, proxy_balancer& balancer) noexcept;
 
     Balancer* table_ = nullptr;
