@@ -11,8 +11,7 @@ constexpr auto kOrder = std::memory_order_seq_cst;
 // Slot.interrupted: generation of the early round:20 | 0:8 | end of the open time:36.
 // Slot.opened: generation of the open state:20 | ms:44.
 constexpr std::uint32_t kGenerationShift = 64 - core::kGenerationBits;
-constexpr std::uint64_t kEndMask = (std::uint64_t{1} << 36U) - 1;
-constexpr std::uint64_t kTimeMask = (std::uint64_t{1} << kGenerationShift) - 1;
+constexpr std::uint64_t kOpenedMask = (std::uint64_t{1} << kGenerationShift) - 1;
 
 std::uint64_t tagged(std::uint64_t word, std::uint64_t value) noexcept {
     return std::uint64_t{core::generation_of(word)} << kGenerationShift | value;
@@ -36,10 +35,10 @@ core::Millis time_to_minimum(Slot& slot, std::uint64_t word, const core::Policy&
     const core::Millis minimum = policy.open_time.min;
     std::uint64_t opened = slot.opened.load(kOrder);
     if (!is_tagged(opened, word)) {
-        slot.opened.compare_exchange_strong(opened, tagged(word, now & kTimeMask), kOrder);
+        slot.opened.compare_exchange_strong(opened, tagged(word, now & kOpenedMask), kOrder);
         return minimum;
     }
-    const core::Millis at = opened & kTimeMask;
+    const core::Millis at = opened & kOpenedMask;
     const core::Millis open_for = now > at ? now - at : 0;  // another process's clock reading may be later than ours
     return open_for < minimum ? minimum - open_for : 0;
 }
@@ -50,14 +49,14 @@ bool is_early_allowed(Slot& slot, std::uint64_t word, const core::Policy& policy
 }
 
 void note_opened(Slot& slot, std::uint64_t word, core::Millis now) noexcept {
-    slot.opened.store(tagged(word, now & kTimeMask), kOrder);
+    slot.opened.store(tagged(word, now & kOpenedMask), kOrder);
 }
 
 bool keep_end(Slot& slot, const Seen& seen, std::uint64_t next) noexcept {
     if (!core::is_early(next) || core::generation_of(next) == core::generation_of(seen.word)) return true;
     // A window of another shape gives an early round another generation: the end stays.
     const bool is_begin = !core::is_early(seen.word);
-    const core::Millis end = is_begin ? core::unpack(seen.word).open_until : seen.interrupted & kEndMask;
+    const core::Millis end = is_begin ? core::unpack(seen.word).open_until : seen.interrupted & core::kTimeMask;
     const std::uint64_t wanted = tagged(next, end);
     if (seen.interrupted == wanted) return true;
     std::uint64_t expected = seen.interrupted;
@@ -66,7 +65,7 @@ bool keep_end(Slot& slot, const Seen& seen, std::uint64_t next) noexcept {
 }
 
 core::Millis kept_end(const Slot& slot) noexcept {
-    return slot.interrupted.load(kOrder) & kEndMask;
+    return slot.interrupted.load(kOrder) & core::kTimeMask;
 }
 
 bool was_probed_early(std::uint64_t interrupted, std::uint64_t word) noexcept {

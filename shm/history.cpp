@@ -6,12 +6,11 @@ namespace cb::shm {
 namespace {
 
 constexpr auto kRelaxed = std::memory_order_relaxed;  // an entry is one word; people read them
-constexpr std::uint64_t kTimeMask = (1ULL << 36U) - 1;
 
 }  // namespace
 
 void note_history(Slot& slot, std::uint64_t number, const HistoryEntry& entry) noexcept {
-    const std::uint64_t bits = (entry.at & kTimeMask) << 28U | static_cast<std::uint64_t>(entry.to) << 25U |
+    const std::uint64_t bits = (entry.at & core::kTimeMask) << 28U | static_cast<std::uint64_t>(entry.to) << 25U |
                                (std::uint64_t{entry.level} & 31U) << 20U |
                                (static_cast<std::uint64_t>(entry.reason) & 15U) << 16U | (number & 0xFFFFU);
     slot.history[(number - 1) % kHistory].store(bits, kRelaxed);

@@ -7,7 +7,6 @@ namespace cb::shm {
 namespace {
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
-constexpr std::uint64_t kTimeMask = (1ULL << 36U) - 1;
 constexpr core::Millis kMaxLatency = (1ULL << 18U) - 1;
 
 }  // namespace
@@ -21,7 +20,7 @@ void note_failed_call(Slot& slot, core::Millis at, core::Outcome outcome, core::
     entry.number.store(0, kRelaxed);
     std::atomic_thread_fence(std::memory_order_release);
     entry.what.store(
-        (at & kTimeMask) << 28U | static_cast<std::uint64_t>(outcome) << 18U | std::min(latency, kMaxLatency),
+        (at & core::kTimeMask) << 28U | static_cast<std::uint64_t>(outcome) << 18U | std::min(latency, kMaxLatency),
         kRelaxed);
     std::uint64_t text[RecordedCall::kPathWords] = {};
     if (path != nullptr) std::memcpy(text, path, strnlen(path, sizeof text));

@@ -5,7 +5,6 @@
 namespace cb::core {
 namespace {
 
-constexpr std::uint64_t kOpenUntilMask = (1ULL << 36) - 1;
 constexpr std::uint32_t kRampStartMask = (1U << 26) - 1;
 
 constexpr std::uint64_t field(std::uint64_t value, unsigned bits, unsigned shift) noexcept {
@@ -55,7 +54,7 @@ Word unpack(std::uint64_t bits) noexcept {
             word.successes_since_closing = taken(bits, 25, 0);
             break;
         case State::open:
-            word.open_until = bits & kOpenUntilMask;
+            word.open_until = bits & kTimeMask;
             break;
         case State::half_open:
             word.slots = static_cast<std::uint16_t>(taken(bits, 16, 20));
@@ -77,12 +76,12 @@ Word unpack(std::uint64_t bits) noexcept {
 }
 
 Millis open_remaining(const Word& word, Millis now) noexcept {
-    const Millis ahead = (word.open_until - now) & kOpenUntilMask;
+    const Millis ahead = (word.open_until - now) & kTimeMask;
     return ahead > kMaxOpenTime ? 0 : ahead;
 }
 
 Millis due_for(const Word& word, Millis now) noexcept {
-    return open_remaining(word, now) > 0 ? 0 : (now - word.open_until) & kOpenUntilMask;
+    return open_remaining(word, now) > 0 ? 0 : (now - word.open_until) & kTimeMask;
 }
 
 Millis ramp_elapsed(const Word& word, const RampUp& ramp_up, Millis now) noexcept {

@@ -30,6 +30,9 @@ inline constexpr std::uint32_t kMaxLevel = 31;
 inline constexpr std::uint32_t kGenerationBits = 20;
 inline constexpr std::uint32_t kGenerationMask = (1U << kGenerationBits) - 1;
 inline constexpr std::uint32_t kMaxSuccessesSinceClosing = (1U << 25) - 1;
+/// Points of time have 36 bits, here and in the records of shared memory: ms since segment start, modulo two years.
+inline constexpr std::uint32_t kTimeBits = 36;
+inline constexpr Millis kTimeMask = (Millis{1} << kTimeBits) - 1;
 inline constexpr Millis kRampUnit = 64;  // ms
 
 /// The control word, unpacked. Fields that the state does not use are 0.
@@ -65,12 +68,12 @@ inline constexpr std::uint64_t kEarlyCode = kStates;
     return bits >> 61 == kEarlyCode;
 }
 [[nodiscard]] constexpr std::uint32_t generation_of(std::uint64_t bits) noexcept {
-    return static_cast<std::uint32_t>(bits >> 36) & kGenerationMask;
+    return static_cast<std::uint32_t>(bits >> kTimeBits) & kGenerationMask;
 }
 
 /// True for a closed breaker in its usual state (no failure in a row, well since long): nothing to write on success.
 [[nodiscard]] constexpr bool is_quiet(std::uint64_t bits) noexcept {
-    return (bits & ~(std::uint64_t{kGenerationMask} << 36)) == 0;
+    return (bits & ~(std::uint64_t{kGenerationMask} << kTimeBits)) == 0;
 }
 
 /// Time left until an open breaker may be probed; 0 once it may be. A time further ahead than any legal open time has

@@ -50,7 +50,7 @@ KeptConnection* kept_connection(const conn_rec& c) noexcept {
 }
 
 extern "C" apr_status_t on_response_end(void* connection) noexcept {
-    static_cast<KeptConnection*>(connection)->used_at = runtime.process.clock.now();
+    static_cast<KeptConnection*>(connection)->used_at = now();
     return APR_SUCCESS;
 }
 
@@ -106,7 +106,7 @@ extern "C" apr_status_t on_backend_write(ap_filter_t* f, apr_bucket_brigade* bb)
     const apr_status_t rv = ap_pass_brigade(f->next, bb);
     if (call->seen.handshake == Handshake::none) note_handshake(*call, c);
     if (rv == APR_SUCCESS && c.aborted == 0) {
-        if (!call->seen.has_written) call->seen.written_at = runtime.process.clock.now();
+        if (!call->seen.has_written) call->seen.written_at = now();
         call->seen.has_written = true;
         return rv;
     }
@@ -159,10 +159,10 @@ void note_end_of_kept(Call& call, conn_rec& c, core::Millis sent_at) noexcept {
     constexpr core::Millis kIdle = 100;    // one that served a request less than that ago was busy
     constexpr core::Millis kAtOnce = 100;  // or two round trips; a busy machine's own delays are part of it
     const KeptConnection* const connection = kept_connection(c);  // nullptr: made for a call that was not watched
-    const core::Millis now = runtime.process.clock.now();
-    const core::Millis until = sent_at != 0 ? sent_at : now;
+    const core::Millis present = now();
+    const core::Millis until = sent_at != 0 ? sent_at : present;
     const bool was_idle = connection == nullptr || until >= connection->used_at + kIdle;
-    call.seen.is_race = was_idle && now - until <= std::max(kAtOnce, 2 * round_trip_of(c));
+    call.seen.is_race = was_idle && present - until <= std::max(kAtOnce, 2 * round_trip_of(c));
 }
 
 void register_backend_filter() noexcept {

@@ -24,7 +24,7 @@ bool was_kept_waiting(const RequestState& state) noexcept {
     const Call& call = state.call;
     // All of it was here before, or for an earlier call.
     if (body->ended_at <= (call.target.is_http ? call.seen.written_at : call.target.started)) return false;
-    return runtime.process.clock.now() - body->ended_at < body->pause;
+    return now() - body->ended_at < body->pause;
 }
 
 std::size_t length_of_head(const request_rec* r) noexcept {
@@ -63,9 +63,9 @@ bool may_be_reset_by_http2(const RequestState& state) noexcept {
 
 bool is_client_too_slow(const Call& call) noexcept {
     constexpr core::Millis kShortest = 100;  // ordinary flow control is shorter
-    const core::Millis now = runtime.process.clock.now();
-    return call.seen.client_wait >= kShortest && now > call.seen.caught_up_at &&
-           call.seen.client_wait * 2 > now - call.seen.caught_up_at;
+    const core::Millis present = now();
+    return call.seen.client_wait >= kShortest && present > call.seen.caught_up_at &&
+           call.seen.client_wait * 2 > present - call.seen.caught_up_at;
 }
 
 }  // namespace cb::httpd

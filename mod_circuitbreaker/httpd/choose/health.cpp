@@ -32,7 +32,7 @@ void heed_health_check(Breaker& breaker, shm::Slot& slot) noexcept {
     const proxy_worker_shared& worker = *breaker.key;
     if (worker.method == NONE) return;
     const core::Word word = core::unpack(slot.word.load(std::memory_order_acquire));
-    if (word.state != core::State::open || core::open_remaining(word, runtime.process.clock.now()) == 0) return;
+    if (word.state != core::State::open || core::open_remaining(word, now()) == 0) return;
     const LastCheck check(worker);
     // Relaxed: one word, compared with nothing else.
     std::uint64_t before = breaker.last_check.load(std::memory_order_relaxed);

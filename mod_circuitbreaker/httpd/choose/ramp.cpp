@@ -65,7 +65,7 @@ void note_new_session(RequestState& state) noexcept {
     if (session.value == nullptr || *worker.route == '\0' || strcmp(session.route, worker.route) != 0) return;
     if (word.state == core::State::recovering) {
         const core::RampUp& ramp_up = call.target.breaker->policy.ramp_up;
-        const core::Millis elapsed = core::ramp_elapsed(word, ramp_up, runtime.process.clock.now());
+        const core::Millis elapsed = core::ramp_elapsed(word, ramp_up, now());
         if (draw_of(state.r, session, word) >> 16U < core::ramp_share(ramp_up, elapsed)) return;  // let in anyway
     }
     shm::note_newcomer(*call.target.slot, name_of(state.r, session));

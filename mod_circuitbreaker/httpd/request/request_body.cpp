@@ -63,7 +63,7 @@ void note(RequestBody& body, apr_bucket_brigade* bb) noexcept {
     for (apr_bucket* b = APR_BRIGADE_FIRST(bb); b != APR_BRIGADE_SENTINEL(bb); b = APR_BUCKET_NEXT(b)) {
         if (APR_BUCKET_IS_EOS(b) && !body.has_end) {
             body.has_end = true;
-            body.ended_at = runtime.process.clock.now();
+            body.ended_at = now();
         }
         if (b->length != static_cast<apr_size_t>(-1)) body.size += static_cast<apr_off_t>(b->length);
     }
@@ -78,8 +78,8 @@ class ShortPatience {
   public:
     ShortPatience(const RequestBody& body, conn_rec* c) noexcept {
         if (body.due_at == 0 || c->master != nullptr) return;
-        const core::Millis now = runtime.process.clock.now();
-        const auto left = static_cast<apr_interval_time_t>(body.due_at > now ? body.due_at - now : 1) * 1000;
+        const core::Millis present = now();
+        const auto left = static_cast<apr_interval_time_t>(body.due_at > present ? body.due_at - present : 1) * 1000;
         apr_socket_t* const socket = ap_get_conn_socket(c);
         if (socket == nullptr || apr_socket_timeout_get(socket, &own_) != APR_SUCCESS) return;
         if ((own_ < 0 || left < own_) && apr_socket_timeout_set(socket, left) == APR_SUCCESS) socket_ = socket;
@@ -98,13 +98,13 @@ class ShortPatience {
 /// Reads from the client.
 apr_status_t read(RequestBody& body, ap_filter_t* next, apr_bucket_brigade* bb, ap_input_mode_t mode,
                   apr_read_type_e block, apr_off_t bytes) noexcept {
-    if (body.waits_since == 0) body.waits_since = runtime.process.clock.now();
+    if (body.waits_since == 0) body.waits_since = now();
     body.is_reading = true;
     const ShortPatience patience(body, next->c);
     const apr_status_t rv = ap_get_brigade(next, bb, mode, block, bytes);
     body.is_reading = false;
     if (rv == APR_SUCCESS && !APR_BRIGADE_EMPTY(bb)) {
-        body.pause = std::max(body.pause, runtime.process.clock.now() - body.waits_since);
+        body.pause = std::max(body.pause, now() - body.waits_since);
         body.waits_since = 0;
     }
     if (rv != APR_SUCCESS && !APR_STATUS_IS_EAGAIN(rv)) body.failure = rv;
@@ -127,7 +127,7 @@ void set_aside(RequestBody& body, apr_bucket_brigade* bb) noexcept {
 
 /// The probe has no time left: the member is rid of it.
 bool is_over(const RequestBody& body) noexcept {
-    if (body.due_at != 0 && runtime.process.clock.now() >= body.due_at) return true;
+    if (body.due_at != 0 && now() >= body.due_at) return true;
     return body.probe != nullptr && shm::is_over(*body.probe, runtime.process);
 }
 
