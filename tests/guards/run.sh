@@ -65,6 +65,19 @@ httpd_includes_go_down() {
             }
             END { if (count < 100) { print count + 0 " includes found"; bad = 1 } exit bad }'
 }
+each_folder_says_what_it_is_for() {
+    local folder file status=0 count=0
+    for folder in mod_circuitbreaker/httpd/*/; do
+        count=$((count + 1))
+        [ -e "$folder/README.md" ] || { echo "$folder has no README.md"; status=1; continue; }
+        [ "$(wc -l < "$folder/README.md")" -le 5 ] || { echo "$folder/README.md has more than 5 lines"; status=1; }
+        for file in $(grep -oE '`[a-z_]+\.(cpp|hpp|def)`' "$folder/README.md" | tr -d '`'); do
+            [ -e "$folder/$file" ] || { echo "$folder/README.md names $file, which does not exist"; status=1; }
+        done
+    done
+    [ "$count" -ge 8 ] || { echo "only $count folders found"; status=1; }
+    return $status
+}
 nothing_throws_and_no_mutex() {
     ! grep -nE '\bthrow\b|std::(mutex|lock_guard|condition_variable)|pthread_mutex' $(product)
 }
@@ -263,6 +276,7 @@ check "core includes no httpd, no APR, no clock, no atomics" core_includes_nothi
 check "shm includes no httpd" shm_includes_nothing_of_httpd
 check "httpd is included in one header" httpd_is_included_in_one_place
 # check "httpd's includes go down" httpd_includes_go_down
+check "each folder of httpd/ says what it is for" each_folder_says_what_it_is_for
 check "nothing throws, no mutex" nothing_throws_and_no_mutex
 check "each directive is documented, and on the status page" each_directive_is_documented_and_shown
 check "only directives that exist are documented" only_existing_directives_are_documented
