@@ -67,8 +67,10 @@ httpd_includes_go_down() {
 }
 each_folder_says_what_it_is_for() {
     local folder file status=0 count=0
-    for folder in mod_circuitbreaker/httpd/*/; do
+    for folder in mod_circuitbreaker/httpd/*; do
+        [ -d "$folder" ] || continue
         count=$((count + 1))
+        grep -q "^| \`httpd/${folder##*/}/\`" mod_circuitbreaker/README.md || { echo "$folder: not in the reference"; status=1; }
         [ -e "$folder/README.md" ] || { echo "$folder has no README.md"; status=1; continue; }
         [ "$(wc -l < "$folder/README.md")" -le 5 ] || { echo "$folder/README.md has more than 5 lines"; status=1; }
         for file in $(grep -oE '`[a-z_]+\.(cpp|hpp|def)`' "$folder/README.md" | tr -d '`'); do
