@@ -10,8 +10,10 @@
 
 namespace cb::httpd {
 
-#define DIRECTIVE(id, name, place, most_words, reader, member, usage) \
-    [[nodiscard]] const char* reader(const Words& words, decltype(Settings::member)& value) noexcept;
+// Hidden, so that the linker finds a row without a reader, or with one for another type.
+#define DIRECTIVE(id, name, place, most_words, reader, member, usage)               \
+    [[nodiscard, gnu::visibility("hidden")]] const char* reader(const Words& words, \
+                                                                decltype(Settings::member)& value) noexcept;
 #include "directives.def"
 #undef DIRECTIVE
 
