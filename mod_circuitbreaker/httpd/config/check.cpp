@@ -77,7 +77,7 @@ bool names_other_balancers_as_fallbacks(apr_pool_t* temporary, server_rec* main_
             if (!is_fine || balancer == nullptr || settings.fallback == nullptr) return;
             if (ap_cstr_casecmp(settings.fallback, balancer->s->name) != 0) return;
             // What stands at the server applies to the fallback itself too; only in a section of its own it is a slip.
-            const ap_directive_t* const where = settings.where[static_cast<std::uint32_t>(Directive::fallback)];
+            const ap_directive_t* const where = settings.place_of(Directive::fallback);
             if (where->parent == nullptr || ap_cstr_casecmpn(where->parent->directive, "<Proxy", 6) != 0) return;
             is_fine = false;
             ap_log_error(

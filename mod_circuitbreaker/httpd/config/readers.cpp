@@ -4,132 +4,113 @@
 
 #include "host_names.hpp"
 #include "parse.hpp"
-#include "recovery_readers.hpp"
 
 namespace cb::httpd {
-namespace {
 
-using core::Millis;
-using core::Policy;
-
-const char* read_mode(const Words& words, Policy& policy) noexcept {
+const char* read_mode(const Words& words, core::Mode& mode) noexcept {
     if (is_word(words.word[0], "On")) {
-        policy.mode = core::Mode::on;
+        mode = core::Mode::on;
     } else if (is_word(words.word[0], "Off")) {
-        policy.mode = core::Mode::off;
+        mode = core::Mode::off;
     } else if (is_word(words.word[0], "Observe")) {
-        policy.mode = core::Mode::observe;
+        mode = core::Mode::observe;
     } else {
         return words.wrong(words.word[0], "On, Off or Observe");
     }
     return nullptr;
 }
 
-const char* read_window(const Words& words, Policy& policy) noexcept {
+const char* read_window(const Words& words, core::Window& window) noexcept {
     constexpr const char* kAllowed =
         "a duration from 1s to 24h (\"10s\"), or a number of calls from 1 to 4096 (\"100calls\")";
     const char* const text = words.word[0];
     const std::size_t length = std::strlen(text);
     if (length > 5 && is_word(text + length - 5, "calls")) {
         const char* const number = apr_pstrmemdup(words.cmd->temp_pool, text, length - 5);
-        policy.window.span = 0;
-        return parse_number(number, 1, core::kMaxWindowCalls, policy.window.calls) ? nullptr
-                                                                                   : words.wrong(text, kAllowed);
+        window.span = 0;
+        return parse_number(number, 1, core::kMaxWindowCalls, window.calls) ? nullptr : words.wrong(text, kAllowed);
     }
-    policy.window.calls = 0;
-    return parse_duration(text, core::kMinWindow, core::kMaxWindow, policy.window.span) ? nullptr
-                                                                                        : words.wrong(text, kAllowed);
+    window.calls = 0;
+    return parse_duration(text, core::kMinWindow, core::kMaxWindow, window.span) ? nullptr
+                                                                                 : words.wrong(text, kAllowed);
 }
 
-const char* read_minimum_calls(const Words& words, Policy& policy) noexcept {
-    return parse_number(words.word[0], 1, core::kMaxMinimumCalls, policy.minimum_calls)
+const char* read_minimum_calls(const Words& words, std::uint32_t& minimum_calls) noexcept {
+    return parse_number(words.word[0], 1, core::kMaxMinimumCalls, minimum_calls)
                ? nullptr
                : words.wrong(words.word[0], "a whole number from 1 to 1000000");
 }
 
-const char* read_failure_rate(const Words& words, Policy& policy) noexcept {
-    policy.failure_rate = 0;
-    if (is_word(words.word[0], "Off") || parse_percent(words.word[0], 1, policy.failure_rate)) return nullptr;
+const char* read_failure_rate(const Words& words, std::uint32_t& failure_rate) noexcept {
+    failure_rate = 0;
+    if (is_word(words.word[0], "Off") || parse_percent(words.word[0], 1, failure_rate)) return nullptr;
     return words.wrong(words.word[0], "a percentage from 1 to 100 (\"50\" or \"50%\"), or Off");
 }
 
-const char* read_consecutive_failures(const Words& words, Policy& policy) noexcept {
-    policy.consecutive_failures = 0;
+const char* read_consecutive_failures(const Words& words, std::uint32_t& consecutive_failures) noexcept {
+    consecutive_failures = 0;
     if (is_word(words.word[0], "Off") ||
-        parse_number(words.word[0], 1, core::kMaxConsecutiveFailures, policy.consecutive_failures)) {
+        parse_number(words.word[0], 1, core::kMaxConsecutiveFailures, consecutive_failures)) {
         return nullptr;
     }
     return words.wrong(words.word[0], "a whole number from 1 to 1023, or Off");
 }
 
-const char* read_slow_call(const Words& words, Policy& policy) noexcept {
-    policy.slow_call = core::SlowCall{};
+const char* read_slow_call(const Words& words, core::SlowCall& slow_call) noexcept {
+    slow_call = core::SlowCall{};
     if (is_word(words.word[0], "Off")) {
         return words.count == 1 ? nullptr : words.wrong(words.word[1], "nothing after Off");
     }
-    if (!parse_duration(words.word[0], 1, core::kDay, policy.slow_call.threshold)) {
+    if (!parse_duration(words.word[0], 1, core::kDay, slow_call.threshold)) {
         return words.wrong(words.word[0], "a duration from 1ms to 24h (\"2s\"), or Off");
     }
     for (int i = 1; i < words.count; ++i) {
         const char* const rate = value_of(words.word[i], "rate");
-        if (rate == nullptr || !parse_percent(rate, 1, policy.slow_call.rate)) {
+        if (rate == nullptr || !parse_percent(rate, 1, slow_call.rate)) {
             return words.wrong(words.word[i], "rate=PERCENT from 1 to 100 (\"rate=50%\")");
         }
     }
     return nullptr;
 }
 
-const char* read_body_limit(const Words& words, Policy& policy) noexcept {
-    return parse_number(words.word[0], 1, core::kMaxBodyLimit, policy.body_limit)
+const char* read_body_limit(const Words& words, std::uint32_t& body_limit) noexcept {
+    return parse_number(words.word[0], 1, core::kMaxBodyLimit, body_limit)
                ? nullptr
                : words.wrong(words.word[0], "a number of bytes from 1 to 1048576");
 }
 
-const char* read_probe_body(const Words& words, Policy& policy) noexcept {
-    return parse_number(words.word[0], 0, core::kMaxProbeBody, policy.probe_body)
+const char* read_probe_body(const Words& words, std::uint32_t& probe_body) noexcept {
+    return parse_number(words.word[0], 0, core::kMaxProbeBody, probe_body)
                ? nullptr
                : words.wrong(words.word[0], "a number of bytes from 0 to 16777216");
 }
 
-const char* read_settle(const Words& words, Policy& policy) noexcept {
-    return parse_duration(words.word[0], 0, core::kDay, policy.settle)
+const char* read_settle(const Words& words, core::Millis& settle) noexcept {
+    return parse_duration(words.word[0], 0, core::kDay, settle)
                ? nullptr
                : words.wrong(words.word[0], "a duration from 0s to 24h (\"10s\")");
 }
 
-const char* read_max_concurrent(const Words& words, Policy& policy) noexcept {
-    policy.max_concurrent = 0;
-    if (is_word(words.word[0], "Off") ||
-        parse_number(words.word[0], 1, core::kMaxConcurrentCalls, policy.max_concurrent)) {
+const char* read_max_concurrent(const Words& words, std::uint32_t& max_concurrent) noexcept {
+    max_concurrent = 0;
+    if (is_word(words.word[0], "Off") || parse_number(words.word[0], 1, core::kMaxConcurrentCalls, max_concurrent)) {
         return nullptr;
     }
     return words.wrong(words.word[0], "a number of calls from 1 to 1000000, or Off");
 }
 
-const char* read_retry_after(const Words& words, Policy& policy) noexcept {
-    return parse_on_off(words.word[0], policy.retry_after) ? nullptr : words.wrong(words.word[0], "On or Off");
+const char* read_health_check(const Words& words, bool& early_probe) noexcept {
+    early_probe = is_word(words.word[0], "Early");
+    return early_probe || is_word(words.word[0], "Off") ? nullptr : words.wrong(words.word[0], "Off or Early");
 }
 
-const char* read_health_check(const Words& words, Policy& policy) noexcept {
-    policy.early_probe = is_word(words.word[0], "Early");
-    return policy.early_probe || is_word(words.word[0], "Off") ? nullptr : words.wrong(words.word[0], "Off or Early");
-}
-
-const char* read_verdict(const Words& words, Settings& settings) noexcept {
-    return read_verdict_rule(words, settings.rules);
-}
-
-const char* read_probe_verdict(const Words& words, Settings& settings) noexcept {
-    return read_verdict_rule(words, settings.probe_rules);
-}
-
-const char* read_probe_if(const Words& words, Settings& settings) noexcept {
+const char* read_probe_if(const Words& words, const ap_expr_info_t*& probe_if) noexcept {
     if (*words.word[0] == '\0') return words.wrong("", "an expression (\"%{REQUEST_METHOD} == 'GET'\")");
-    return read_expression(words, words.word[0], words.word[0], settings.probe_if);
+    return read_expression(words, words.word[0], words.word[0], probe_if);
 }
 
-const char* read_fallback(const Words& words, Settings& settings) noexcept {
-    settings.fallback = nullptr;
+const char* read_fallback(const Words& words, const char*& fallback) noexcept {
+    fallback = nullptr;
     const char* const name = words.word[0];
     if (is_word(name, "Off")) return nullptr;
     constexpr std::size_t kPrefix = sizeof(BALANCER_PREFIX) - 1;
@@ -139,12 +120,12 @@ const char* read_fallback(const Words& words, Settings& settings) noexcept {
     }
     char* const lower = apr_pstrdup(words.cmd->pool, name);
     ap_str_tolower(lower);  // as mod_proxy keeps it
-    settings.fallback = lower;
+    fallback = lower;
     return nullptr;
 }
 
-const char* read_event_log(const Words& words, Settings& settings) noexcept {
-    settings.event_log = nullptr;
+const char* read_event_log(const Words& words, const char*& event_log) noexcept {
+    event_log = nullptr;
     const char* const target = words.word[0];
     if (is_word(target, "Off")) return nullptr;
     const char* program = target;
@@ -153,20 +134,20 @@ const char* read_event_log(const Words& words, Settings& settings) noexcept {
     while (apr_isspace(*program))
         ++program;
     if (*program == '\0') return words.wrong(target, "a file, \"|PROGRAM\", or Off");
-    settings.event_log = apr_pstrdup(words.cmd->pool, target);
+    event_log = apr_pstrdup(words.cmd->pool, target);
     return nullptr;
 }
 
-const char* read_record_path(const Words& words, Policy& policy) noexcept {
-    return parse_on_off(words.word[0], policy.record_path) ? nullptr : words.wrong(words.word[0], "On or Off");
+const char* read_on_off(const Words& words, bool& value) noexcept {
+    return parse_on_off(words.word[0], value) ? nullptr : words.wrong(words.word[0], "On or Off");
 }
 
-const char* read_control(const Words& words, Settings& settings) noexcept {
-    settings.control = Control{};
-    if (!parse_on_off(words.word[0], settings.control.is_on)) {
+const char* read_control(const Words& words, Control& control) noexcept {
+    control = Control{};
+    if (!parse_on_off(words.word[0], control.is_on)) {
         return words.wrong(words.word[0], "On or Off, and after On host=NAME for each name that the page answers to");
     }
-    if (words.count > 1 && !settings.control.is_on) return words.wrong(words.word[1], "nothing after Off");
+    if (words.count > 1 && !control.is_on) return words.wrong(words.word[1], "nothing after Off");
     apr_array_header_t* hosts = nullptr;
     for (int i = 1; i < words.count; ++i) {
         const char* const host = value_of(words.word[i], "host");
@@ -179,13 +160,13 @@ const char* read_control(const Words& words, Settings& settings) noexcept {
         if (hosts == nullptr) hosts = apr_array_make(words.cmd->pool, words.count - 1, sizeof(const char*));
         APR_ARRAY_PUSH(hosts, const char*) = name;
     }
-    settings.control.hosts = hosts;
+    control.hosts = hosts;
     return nullptr;
 }
 
-const char* read_probe_header(const Words& words, Settings& settings) noexcept {
+const char* read_probe_header(const Words& words, const char*& probe_header) noexcept {
     const char* const name = words.word[0];
-    settings.probe_header = nullptr;
+    probe_header = nullptr;
     if (is_word(name, "Off")) return nullptr;
     constexpr const char* kAllowed = "the name of a header field of your own (\"X-Circuit-Breaker-Probe\"), or Off";
     if (!is_token(name)) return words.wrong(name, kAllowed);
@@ -193,41 +174,8 @@ const char* read_probe_header(const Words& words, Settings& settings) noexcept {
                               "Trailer", "Keep-Alive", "Expect", "Content-Type", "Cookie", "Authorization"}) {
         if (is_word(name, taken)) return words.wrong(name, kAllowed);
     }
-    settings.probe_header = apr_pstrdup(words.cmd->pool, name);
+    probe_header = apr_pstrdup(words.cmd->pool, name);
     return nullptr;
 }
-
-constexpr int kMostWords = 63;  // httpd passes on 64 and says nothing of more
-
-}  // namespace
-
-constinit const Reader kReaders[kDirectives] = {
-    {read_mode, 1},
-    {read_window, 1},
-    {read_minimum_calls, 1},
-    {read_failure_rate, 1},
-    {read_consecutive_failures, 1},
-    {read_slow_call, 2},
-    {read_open_time, 6},
-    {read_max_open, 1},
-    {read_probes, 5},
-    {read_probe_timeout, 1},
-    {nullptr, 1, read_probe_if},
-    {nullptr, 1, read_probe_header},
-    {read_ramp_up, 2},
-    {nullptr, kMostWords, read_verdict},
-    {nullptr, kMostWords, read_probe_verdict},
-    {read_body_limit, 1},
-    {read_settle, 1},
-    {read_retry_after, 1},
-    {read_max_concurrent, 1},
-    {nullptr, 1, read_fallback},
-    {read_failover, 4},
-    {nullptr, 1, read_event_log},
-    {read_record_path, 1},
-    {nullptr, kMostWords, read_control},
-    {read_health_check, 1},
-    {read_probe_body, 1},
-};
 
 }  // namespace cb::httpd

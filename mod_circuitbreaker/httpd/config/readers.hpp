@@ -1,6 +1,6 @@
-// How the value of each directive is read.
+// How the value of each directive is read: at least one word; nullptr, or a message that says what would be right.
 //
-// Purpose: from words to a Policy or Settings, or to a message that says what would be right.
+// Purpose: declares the reader of each directive, with the type of the member of Settings that it sets.
 // Thread safety: used while the configuration is read.
 #ifndef CIRCUITBREAKER_HTTPD_CONFIG_READERS_HPP
 #define CIRCUITBREAKER_HTTPD_CONFIG_READERS_HPP
@@ -10,15 +10,12 @@
 
 namespace cb::httpd {
 
-/// Reads at least one word; nullptr, or the message. `read_more` stands where a Policy is not enough.
-struct Reader {
-    const char* (*read)(const Words& words, core::Policy& policy) noexcept;
-    int max_words;
-    const char* (*read_more)(const Words& words, Settings& settings) noexcept = nullptr;
-};
-
-/// In the order of Directive.
-extern const Reader kReaders[kDirectives];
+// Hidden, so that the linker finds a row without a reader, or with one for another type.
+#define DIRECTIVE(id, name, place, most_words, reader, member, usage)               \
+    [[nodiscard, gnu::visibility("hidden")]] const char* reader(const Words& words, \
+                                                                decltype(Settings::member)& value) noexcept;
+#include "directives.def"
+#undef DIRECTIVE
 
 }  // namespace cb::httpd
 

@@ -1,13 +1,9 @@
-#include "recovery_readers.hpp"
-
 #include "parse.hpp"
+#include "readers.hpp"
 
 namespace cb::httpd {
 
-using core::Policy;
-
-const char* read_open_time(const Words& words, Policy& policy) noexcept {
-    core::OpenTime& open = policy.open_time;
+const char* read_open_time(const Words& words, core::OpenTime& open) noexcept {
     open = core::OpenTime{};
     bool has_max = false;
     if (!parse_duration(words.word[0], core::kMinOpenTime, core::kMaxOpenTime, open.base)) {
@@ -50,13 +46,12 @@ const char* read_open_time(const Words& words, Policy& policy) noexcept {
     return nullptr;
 }
 
-const char* read_max_open(const Words& words, Policy& policy) noexcept {
-    return parse_percent(words.word[0], 1, policy.max_open) ? nullptr
-                                                            : words.wrong(words.word[0], "a percentage from 1 to 100");
+const char* read_max_open(const Words& words, std::uint32_t& max_open) noexcept {
+    return parse_percent(words.word[0], 1, max_open) ? nullptr
+                                                     : words.wrong(words.word[0], "a percentage from 1 to 100");
 }
 
-const char* read_probes(const Words& words, Policy& policy) noexcept {
-    core::Probes& probes = policy.probes;
+const char* read_probes(const Words& words, core::Probes& probes) noexcept {
     if (!parse_number(words.word[0], 1, core::kMaxProbes, probes.round)) {
         return words.wrong(words.word[0], "a number of probes from 1 to 63");
     }
@@ -107,33 +102,32 @@ const char* read_probes(const Words& words, Policy& policy) noexcept {
     return nullptr;
 }
 
-const char* read_probe_timeout(const Words& words, Policy& policy) noexcept {
-    policy.probe_timeout = 0;
-    if (is_word(words.word[0], "Off") || parse_duration(words.word[0], 1, core::kDay, policy.probe_timeout)) {
+const char* read_probe_timeout(const Words& words, core::Millis& probe_timeout) noexcept {
+    probe_timeout = 0;
+    if (is_word(words.word[0], "Off") || parse_duration(words.word[0], 1, core::kDay, probe_timeout)) {
         return nullptr;
     }
     return words.wrong(words.word[0], "a duration from 1ms to 24h (\"2s\"), or Off (the member's own timeout)");
 }
 
-const char* read_ramp_up(const Words& words, Policy& policy) noexcept {
-    policy.ramp_up = core::RampUp{};
+const char* read_ramp_up(const Words& words, core::RampUp& ramp_up) noexcept {
+    ramp_up = core::RampUp{};
     if (is_word(words.word[0], "Off")) {
         return words.count == 1 ? nullptr : words.wrong(words.word[1], "nothing after Off");
     }
-    if (!parse_duration(words.word[0], 100, core::kDay, policy.ramp_up.duration)) {
+    if (!parse_duration(words.word[0], 100, core::kDay, ramp_up.duration)) {
         return words.wrong(words.word[0], "a duration from 100ms to 24h (\"60s\"), or Off");
     }
     for (int i = 1; i < words.count; ++i) {
         const char* const from = value_of(words.word[i], "from");
-        if (from == nullptr || !parse_percent(from, 0, policy.ramp_up.from)) {
+        if (from == nullptr || !parse_percent(from, 0, ramp_up.from)) {
             return words.wrong(words.word[i], "from=PERCENT from 0 to 100 (\"from=10%\")");
         }
     }
     return nullptr;
 }
 
-const char* read_failover(const Words& words, Policy& policy) noexcept {
-    core::Failover& failover = policy.failover;
+const char* read_failover(const Words& words, core::Failover& failover) noexcept {
     failover = core::Failover{};
     const char* const mode = words.word[0];
     if (is_word(mode, "Off")) {

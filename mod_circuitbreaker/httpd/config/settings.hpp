@@ -3,11 +3,12 @@
 // Purpose: a Policy plus "which directive was set, and where", so that inner sections override outer ones directive by
 // directive and messages can name file and line.
 // Thread safety: written while the configuration is read, read-only afterwards.
-// Invariants: one Directive per directive name; every Directive has its line in overlay() (tests/guards checks both).
+// Invariants: each directive sets one member of Settings, which its row in directives.def names.
 #ifndef CIRCUITBREAKER_HTTPD_CONFIG_SETTINGS_HPP
 #define CIRCUITBREAKER_HTTPD_CONFIG_SETTINGS_HPP
 
 #include <cstdint>
+#include <iterator>
 #include <type_traits>
 
 #include "core/policy.hpp"
@@ -16,65 +17,23 @@
 
 namespace cb::httpd {
 
+#define DIRECTIVE(id, ...) id,
 enum class Directive : std::uint8_t {
-    mode,
-    window,
-    minimum_calls,
-    failure_rate,
-    consecutive_failures,
-    slow_call,
-    open_time,
-    max_open,
-    probes,
-    probe_timeout,
-    probe_if,
-    probe_header,
-    ramp_up,
-    verdict,
-    probe_verdict,
-    body_limit,
-    settle,
-    retry_after,
-    max_concurrent,
-    fallback,
-    failover,
-    event_log,
-    record_path,
-    control,
-    health_check,
-    probe_body,
+#include "directives.def"
 };
-inline constexpr std::uint32_t kDirectives = 26;
+#undef DIRECTIVE
 
 /// The names as they stand in httpd.conf, in the order of Directive.
-inline constexpr const char* kDirectiveNames[kDirectives] = {
-    "CircuitBreaker",
-    "CircuitBreakerWindow",
-    "CircuitBreakerMinimumCalls",
-    "CircuitBreakerFailureRate",
-    "CircuitBreakerConsecutiveFailures",
-    "CircuitBreakerSlowCall",
-    "CircuitBreakerOpenTime",
-    "CircuitBreakerMaxOpen",
-    "CircuitBreakerProbes",
-    "CircuitBreakerProbeTimeout",
-    "CircuitBreakerProbeIf",
-    "CircuitBreakerProbeHeader",
-    "CircuitBreakerRampUp",
-    "CircuitBreakerVerdict",
-    "CircuitBreakerProbeVerdict",
-    "CircuitBreakerBodyLimit",
-    "CircuitBreakerSettle",
-    "CircuitBreakerRetryAfter",
-    "CircuitBreakerMaxConcurrent",
-    "CircuitBreakerFallback",
-    "CircuitBreakerFailover",
-    "CircuitBreakerEventLog",
-    "CircuitBreakerRecordPath",
-    "CircuitBreakerControl",
-    "CircuitBreakerHealthCheck",
-    "CircuitBreakerProbeBody",
+#define DIRECTIVE(id, name, ...) name,
+inline constexpr const char* kDirectiveNames[] = {
+#include "directives.def"
 };
+#undef DIRECTIVE
+inline constexpr std::uint32_t kDirectives = std::size(kDirectiveNames);
+
+[[nodiscard]] constexpr std::uint32_t index_of(Directive directive) noexcept {
+    return static_cast<std::uint32_t>(directive);
+}
 
 /// CircuitBreakerControl.
 struct Control {
@@ -91,17 +50,20 @@ struct Settings {
     const char* fallback = nullptr;            // name of a balancer; nullptr: Off
     const char* event_log = nullptr;           // file or "|program"; nullptr: Off
     Control control;
-    std::uint32_t set = 0;  // bits: 1 << Directive
+    std::uint32_t set = 0;  // bit(directive) of each one that is set
     const ap_directive_t* where[kDirectives] = {};
 
-    [[nodiscard]] bool has(Directive directive) const noexcept {
-        return (set & 1U << static_cast<std::uint32_t>(directive)) != 0;
+    [[nodiscard]] static constexpr std::uint32_t bit(Directive directive) noexcept { return 1U << index_of(directive); }
+    [[nodiscard]] bool has(Directive directive) const noexcept { return (set & bit(directive)) != 0; }
+    [[nodiscard]] const ap_directive_t* place_of(Directive directive) const noexcept {
+        return where[index_of(directive)];
     }
     void note(Directive directive, const ap_directive_t* at) noexcept {
-        set |= 1U << static_cast<std::uint32_t>(directive);
-        where[static_cast<std::uint32_t>(directive)] = at;
+        set |= bit(directive);
+        where[index_of(directive)] = at;
     }
 };
+static_assert(kDirectives <= 32, "Settings::set has a bit for each");
 static_assert(std::is_trivially_destructible_v<Settings>);
 
 /// Lays what `inner` sets over `outer`; its verdict rules come before the outer ones, in a list made in `p`.
