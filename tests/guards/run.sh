@@ -227,11 +227,14 @@ product_files_are_short() {
     long=$(wc -l $(product) | awk '$2 != "total" && $1 > 340')
     [ -z "$long" ] || { echo "$long"; return 1; }
 }
-each_header_says_its_purpose() {
+each_header_says_what_it_is_about() {
+    # In a sentence at its very beginning; one about shared state says who may use it from which thread.
     local header status=0 count=0
     for header in $(find mod_circuitbreaker shm -name '*.hpp'); do
         count=$((count + 1))
-        head -20 "$header" | grep -q '^// Purpose: ' || { echo "$header: no purpose"; status=1; }
+        head -1 "$header" | grep -qE '^// ([^ ]+ ){3,}' || { echo "$header: does not begin with what it is about"; status=1; }
+        ! grep -qE 'std::atomic|shm::Slot|\bSlot&' "$header" || head -25 "$header" | grep -q 'Thread safety: ' ||
+            { echo "$header: shared state, and no word on thread safety"; status=1; }
     done
     [ "$count" -ge 15 ] || status=1
     return $status
@@ -293,7 +296,7 @@ check "the runbook's programs parse, and are installed" runbook_programs_parse_a
 check "README.md shows what the simulation shows" simulation_shows_what_readme_says
 check "code is formatted" code_is_formatted
 check "product files are short" product_files_are_short
-check "each header says its purpose" each_header_says_its_purpose
+check "each header says what it is about" each_header_says_what_it_is_about
 check "no path of a machine in the source" no_path_of_a_machine
 check "make run names a port that is in use" make_run_names_a_port_in_use
 

@@ -3,13 +3,15 @@
 //
 // A request names it in `X-Choose: BALANCER MEMBER`.
 #include <ap_config.h>
-// clang-format off: the order is httpd's
+// The order is httpd's.
+// clang-format off
 #include <httpd.h>
 #include <apr_strings.h>
 #include <http_config.h>
 extern "C" {
 #include <mod_proxy.h>  // which does not say so itself
 }
+// clang-format on
 
 namespace {
 
