@@ -94,8 +94,8 @@ struct RampTicket {
     std::uint32_t draw = 0;  // uniform over 32 bits: let through once the ramp's share is above it
 };
 
-/// Would a request be let through now? Decision::pass, probe or refuse. Takes nothing. It may draw the request's ticket,
-/// and ends probes whose deadline has passed. `ticket` nullptr: one for this look alone.
+/// Would a request be let through now? Decision::pass, probe or refuse. Takes nothing. It may draw the request's
+/// ticket, and ends probes whose deadline has passed. `ticket` nullptr: one for this look alone.
 [[nodiscard]] core::Decision peek(Slot& slot, const core::Policy& policy, const Process& process,
                                   RampTicket* ticket = nullptr) noexcept;
 

@@ -65,8 +65,8 @@ BindResult bind(const Segment& segment, const Identity& identity, std::uint64_t 
 
 inline constexpr std::uint32_t kNoColumn = 0xFFFFFFFFU;
 
-/// Registers a child. Returns its column of the cells, or kNoColumn if none is left. `is_stale` is set if slots bound in
-/// `epoch` may have been freed already: such a child must run without breakers.
+/// Registers a child. Returns its column of the cells, or kNoColumn if none is left. `is_stale` is set if slots bound
+/// in `epoch` may have been freed already: such a child must run without breakers.
 std::uint32_t register_child(const Segment& segment, std::uint32_t pid, std::uint64_t epoch, bool& is_stale) noexcept;
 
 /// Finds the policy of a slot, for child_exited().

@@ -2,8 +2,8 @@
 //
 // Purpose: record() adds one call, sum() adds up what the window holds. There are two kinds, in one area of 257 words:
 //   time   words 1..32: two rings of 16 buckets. A bucket is generation:12 | lap:20 | calls:16 | hits:16; the first
-//          ring's hits are failures, the second's slow calls. A bucket with a newer tag (generation and lap) replaces an
-//          older one; a call that comes after that is dropped.
+//          ring's hits are failures, the second's slow calls. A bucket with a newer tag (generation and lap) replaces
+//          an older one; a call that comes after that is dropped.
 //   count  word 0: the head, generation:20 | cell:44. Words 1..256: cells, generation:20 | lap:8 | fill-1:4 | 16 x 2
 //          bits (failure, slow). One call is one CAS; a full cell is passed by a CAS on the head.
 // Thread safety: any number of threads and processes, lock-free; a process killed anywhere leaves a valid window.

@@ -50,8 +50,8 @@ struct Event {
     bool late = false;       // the permit is older than kMaxPermitAge
     bool by_client = false;  // a probe that proved nothing because of its client: not counted towards kMaxNeutral
     bool longer = false;     // adaptive probing: an open time that begins now is that of the next level
-    bool early = false;  // no other member is left: an open breaker may be probed before its open time is over, and
-                         // a half-open one beyond the size of its round
+    bool early = false;      // no other member is left: an open breaker may be probed before its open time is over, and
+                             // a half-open one beyond the size of its round
     MaxOpen max_open = MaxOpen::unasked;
     std::uint8_t slot = 0;         // 0..15
     std::uint8_t round = 0;        // size of a round that begins now; 0: the policy's

@@ -9,7 +9,8 @@
 //   recovering         start of the ramp:26 (64 ms units), consecutive failures:10
 //   forced-open/closed 0
 //
-// The state field has a seventh code, for a half-open breaker whose round began before its open time was over (`early`).
+// The state field has a seventh code, for a half-open breaker whose round began before its open time was over
+// (`early`).
 //
 // Purpose: packing and unpacking, nothing else; breaker.hpp decides.
 // Invariants: an all-zero word is a valid closed breaker; unpack(pack(w)) == w for every w within its widths.

@@ -109,8 +109,8 @@ bool is_in_memory(const apr_bucket* b) noexcept {
     return APR_BUCKET_IS_HEAP(b) || APR_BUCKET_IS_TRANSIENT(b) || APR_BUCKET_IS_IMMORTAL(b) || APR_BUCKET_IS_POOL(b);
 }
 
-/// While it lives, the request has the status that the member gave. ProxyErrorOverride has put 200 in its place, for the
-/// error page.
+/// While it lives, the request has the status that the member gave. ProxyErrorOverride has put 200 in its place, for
+/// the error page.
 class StatusForRules {
   public:
     StatusForRules(request_rec& r, core::Outcome outcome) noexcept : r_(r), own_(r.status) {
