@@ -1,7 +1,7 @@
-// The segment's clock: milliseconds of CLOCK_MONOTONIC since the segment began.
+// The segment's clock: milliseconds of CLOCK_MONOTONIC since the segment was created.
 //
-// Purpose: every decision uses it, so a step of the wall clock changes nothing (DESIGN 3, Clock).
-// Thread safety: a value; now() may be called from anywhere.
+// Purpose: every decision uses this clock, so that a step of the wall clock changes nothing.
+// Thread safety: any thread of any process.
 #ifndef CIRCUITBREAKER_SHM_CLOCK_HPP
 #define CIRCUITBREAKER_SHM_CLOCK_HPP
 
@@ -22,7 +22,7 @@ namespace cb::shm {
 
 struct Clock {
     std::uint64_t start_ns = 0;
-    const std::atomic<std::uint64_t>* manual = nullptr;  // tests: the time is what stands here
+    const std::atomic<std::uint64_t>* manual = nullptr;  // tests: the time, in place of the real clock
 
     [[nodiscard]] core::Millis now() const noexcept {
         if (manual != nullptr) return manual->load(std::memory_order_seq_cst);

@@ -1,7 +1,7 @@
 // The one loop that applies next() to a control word.
 //
-// Purpose: load, decide, CAS, note; shared by member.cpp, probes.cpp and max_open.cpp and by nobody else.
-// Thread safety: lock-free; a retry means that somebody else made progress.
+// Purpose: load, decide, CAS, note. Used by member.cpp, probes.cpp and max_open.cpp only.
+// Thread safety: lock-free; a retry means that another process or thread has made progress.
 #ifndef CIRCUITBREAKER_SHM_CONTROL_HPP
 #define CIRCUITBREAKER_SHM_CONTROL_HPP
 
@@ -10,20 +10,21 @@
 
 namespace cb::shm {
 
-/// Applies the event; a transition that was due first is carried out on the way. The clock is read again at each retry,
-/// and so are the sums of a result. Returns the last step.
+/// Applies the event, and before it any transition that is due. Each retry reads the clock again, and the sums of a
+/// result. Returns the last step.
 core::Step apply(Slot& slot, core::Event event, const core::Policy& policy, const Process& process) noexcept;
 
-/// Takes a probe's lease and its slot of the round; `is_last_resort` as in admit(). kind none: there was none to have;
-/// call: the breaker has closed meanwhile.
+/// Takes a lease and a place in the round for a probe; `is_last_resort` as in admit(). The permit's kind is none if
+/// there was nothing to take, and call if the breaker has closed meanwhile.
 [[nodiscard]] Permit take_probe(Slot& slot, const core::Policy& policy, const Process& process, core::Millis lease_span,
                                 bool is_last_resort) noexcept;
 
-/// Ends a probe with its outcome, or by the deadline's rule if that has passed.
+/// Ends a probe with its outcome, or, if its deadline has passed, by verdict_at_deadline().
 void settle_probe(Slot& slot, const core::Policy& policy, const Process& process, Permit& permit,
                   const Ending& ending) noexcept;
 
-/// A result that would trip: asks MaxOpen under the member's intent, then applies the event with the answer.
+/// For a result that would open the breaker: claims the member's intent word, asks MaxOpen, and applies the event with
+/// the answer.
 core::Step trip_within_max_open(Slot& slot, core::Event event, const core::Policy& policy, const Process& process,
                                 Peers peers) noexcept;
 

@@ -1,4 +1,4 @@
-// Probes before the open time is over, where a request finds no other member (DESIGN 13).
+// Early probes: before the open time is over, for a request that finds no other member.
 //
 // Purpose: what the control word has no room for. Slot.opened says since when a breaker has been open, so that `min`
 // can be kept. Slot.interrupted keeps the end of the open time during an early round, for the case that it fails.
@@ -24,7 +24,7 @@ struct Seen {
 };
 [[nodiscard]] Seen look(const Slot& slot) noexcept;
 
-/// How long until it has been open for policy.open_time.min? `word` is open.
+/// Time until the breaker has been open for policy.open_time.min. `word` must be open.
 [[nodiscard]] core::Millis time_to_minimum(Slot& slot, std::uint64_t word, const core::Policy& policy,
                                            core::Millis now) noexcept;
 
@@ -40,11 +40,11 @@ void note_opened(Slot& slot, std::uint64_t word, core::Millis now) noexcept;
 /// `seen` is out of date.
 [[nodiscard]] bool keep_end(Slot& slot, const Seen& seen, std::uint64_t next) noexcept;
 
-/// The end of the open time that the present early round began in, ms since segment start, modulo 2^36. To be trusted
-/// if the control word is still the same afterwards.
+/// When the open time ends that the present early round began in: ms since segment start, modulo 2^36. The value is
+/// right if the control word is still the same afterwards.
 [[nodiscard]] core::Millis kept_end(const Slot& slot) noexcept;
 
-/// Has the last round of this open breaker begun early? (It failed.)
+/// Did the last round of this open breaker begin early?
 [[nodiscard]] bool was_probed_early(std::uint64_t interrupted, std::uint64_t word) noexcept;
 
 }  // namespace cb::shm

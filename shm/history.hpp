@@ -1,8 +1,8 @@
 // The last changes of state of one member.
 //
-// Purpose: the strip of states on the status page, and flapping.
-// Thread safety: any number of threads and processes, lock-free. Entries are for people: one that a killed child was
-// just making is missing.
+// Purpose: the strip of states on the status page, and the figures of flapping.
+// Thread safety: any number of threads and processes, lock-free. The entry that a killed child was writing is missing;
+// nothing is decided by it.
 // Invariants: entries come newest last; kHistory of them at most.
 #ifndef CIRCUITBREAKER_SHM_HISTORY_HPP
 #define CIRCUITBREAKER_SHM_HISTORY_HPP
@@ -12,7 +12,7 @@
 
 namespace cb::shm {
 
-/// time:36 | state:3 | level:5 | reason:4 | number:16, of a change that ended in `state`.
+/// In the slot: time:36 | state:3 | level:5 | reason:4 | number:16.
 struct HistoryEntry {
     core::Millis at = 0;  // on the segment's clock
     std::uint32_t level = 0;
@@ -20,7 +20,7 @@ struct HistoryEntry {
     core::Reason reason = core::Reason::none;
 };
 
-/// `number`: of the change (changes.hpp).
+/// `number`: the number of the change (changes.hpp).
 void note_history(Slot& slot, std::uint64_t number, const HistoryEntry& entry) noexcept;
 
 /// Copies the entries, oldest first; returns their number.

@@ -1,8 +1,8 @@
-// Calls on kept connections: counted while some of them are stale, and reported once by one process.
+// Stale calls on kept connections: counted while there are some, reported once by one process.
 //
-// Purpose: core/kept_calls.hpp, applied to the member's word.
-// Thread safety: any number of threads and processes, lock-free. Who makes the word say so reports it; a child that is
-// killed in between takes the report with it.
+// Purpose: applies core/kept_calls.hpp to the member's word.
+// Thread safety: any number of threads and processes, lock-free. The process whose CAS sets `is_said` makes the report;
+// if it is killed before that, there is none.
 #ifndef CIRCUITBREAKER_SHM_KEPT_HPP
 #define CIRCUITBREAKER_SHM_KEPT_HPP
 

@@ -48,7 +48,7 @@ struct alignas(kLine) Header {
     Atomic64 columns_used;   // highest column ever registered + 1: bound of every sum over cells
     Atomic64 token[2];       // of the status page's forms; 0: not drawn yet
     Atomic64 events_lost;    // lines that the event log did not take
-    Atomic64 events_spell;   // events_lost + 1 as it was when the present spell of losses began; 0: there is none
+    Atomic64 events_spell;   // events_lost + 1 when the present run of losses began; 0: there is none
 };
 static_assert(sizeof(Header) == 2 * kLine);
 static_assert(alignof(Header) == kLine);
@@ -56,7 +56,7 @@ static_assert(alignof(Header) == kLine);
 /// A registered child: pid:22 | epoch:42; 0 is free.
 using ChildWord = Atomic64;
 
-/// Why a request was not let to a member.
+/// Why a member's breaker refused a request.
 enum class Refusal : std::uint8_t { none, open, half_open, ramp, forced_open, max_concurrent };
 inline constexpr std::uint32_t kRefusals = 6;
 
@@ -64,7 +64,7 @@ inline constexpr std::uint32_t kRefusals = 6;
 enum class ProbeResult : std::uint8_t { success, failure, neutral, lost };
 inline constexpr std::uint32_t kProbeResults = 4;
 
-/// Plain relaxed counters: exact but for the one update that a killed child was in. They only ever grow.
+/// Relaxed counters that only grow. A killed child loses at most the update that it was making.
 struct Totals {
     Atomic64 calls;
     Atomic64 verdict[core::kVerdicts];
@@ -73,14 +73,14 @@ struct Totals {
     Atomic64 slow;
     Atomic64 probes;
     Atomic64 probes_lost;
-    Atomic64 late;        // results that came after the breaker had moved on
-    Atomic64 suppressed;  // trips that MaxOpen did not allow
-    Atomic64 failovers;   // calls sent on to another member after one to this member
-    Atomic64 early;       // rounds of probes that began early, as there was no other member
+    Atomic64 late;        // results that came after the breaker had changed its state
+    Atomic64 suppressed;  // openings that MaxOpen did not allow
+    Atomic64 failovers;   // requests that went on to another member after a call to this one
+    Atomic64 early;       // rounds of probes that began early, because there was no other member
     Atomic64 refused[kRefusals];
-    Atomic64 would_refuse[kRefusals];  // Observe: let through all the same
+    Atomic64 would_refuse[kRefusals];  // Observe: would have been refused
     Atomic64 transition[core::kStates][core::kStates];
-    Atomic64 state_ms[core::kStates];  // of completed stays; the present one is now - since
+    Atomic64 state_ms[core::kStates];  // without the present stay, which is now - since
     Atomic64 probe_result[kProbeResults];
 };
 
@@ -96,7 +96,7 @@ struct Histogram {
 /// One failing call (recorder.hpp).
 struct RecordedCall {
     static constexpr std::size_t kPathWords = 12;
-    Atomic64 number;            // number + 1:56 | method:8; 0: none, or just being written
+    Atomic64 number;            // number + 1:56 | method:8; 0: none, or being written
     Atomic64 what;              // time:36 | outcome:10 | latency:18, ms
     Atomic64 path[kPathWords];  // its first bytes; empty unless CircuitBreakerRecordPath is On
 };
@@ -124,22 +124,22 @@ struct alignas(kLine) Slot {  // NOLINT(clang-analyzer-optin.performance.Padding
     Atomic64 word;        // the control word (core/word.hpp)
     Atomic64 shape;       // of the window (window.hpp); 0: not set yet
     Atomic64 since;       // ms, start of the present state
-    Atomic64 reports;     // changes that were reported: the number of the last one, unless a child died
-    Atomic64 suppressed;  // generation + 1 in which a suppressed trip was last reported
-    Atomic64 intent;      // MaxOpen: pid:22 | sequence:42 of who is about to trip; 0: nobody
-    Atomic64 ramp_asked;  // requests that asked during a ramp
+    Atomic64 reports;     // changes that were reported; the number of the last one, unless a child died
+    Atomic64 suppressed;  // generation + 1 in which a suppressed opening was last reported
+    Atomic64 intent;      // MaxOpen: pid:22 | sequence:42 of who is about to open it; 0: nobody
+    Atomic64 ramp_asked;  // requests that have asked during ramps
     Atomic64 flags;       // kOwnsIgnoreErrors and the like
     Atomic64 lease[kLeases];
     alignas(kLine) Atomic64 window[kWindowWords];
     alignas(kLine) Totals totals;
     Atomic64 epoch;                   // last epoch in which somebody bound this slot
     Atomic64 changes;                 // the number of the last change (changes.hpp)
-    Atomic64 probe_rate;              // adaptive probing: what earlier probes came to
-    Atomic64 probed_at;               // ms, when a probe was admitted last (or almost); 0: never
+    Atomic64 probe_rate;              // adaptive probing: how earlier probes went (core/probe_rate.hpp)
+    Atomic64 probed_at;               // ms, when a probe was last admitted, or almost; 0: never
     Atomic64 opened;                  // when the present open state was first seen (early.hpp)
-    Atomic64 interrupted;             // the end of the open time that an early round began in (early.hpp)
+    Atomic64 interrupted;             // when the open time ends that an early round began in (early.hpp)
     Atomic64 flapping;                // generation + 1 in which flapping was reported; 0: not since it was well
-    Atomic64 kept_calls;              // stale ones among those on kept connections (kept.hpp)
+    Atomic64 kept_calls;              // calls on kept connections, and stale ones (kept.hpp)
     Atomic64 retries[kRetryBuckets];  // failover: time:32 | count:32 of a bucket
     Atomic64 history[kHistory];       // the last changes (history.hpp)
     Histogram call_duration;          // of calls that are no probes
@@ -151,14 +151,14 @@ struct alignas(kLine) Slot {  // NOLINT(clang-analyzer-optin.performance.Padding
     alignas(kLine) Identity identity;    // immutable while the directory says ready
 };
 inline constexpr std::uint64_t kOwnsIgnoreErrors = 1;   // the member's `+I` was set by us
-inline constexpr std::uint64_t kOfRequestedSocket = 2;  // no configuration names it: requests do
-inline constexpr std::uint64_t kToldOfSockets = 4;      // that some of this worker's have no breaker
+inline constexpr std::uint64_t kOfRequestedSocket = 2;  // a socket that requests name, not the configuration
+inline constexpr std::uint64_t kToldOfSockets = 4;      // the warning that some sockets have no breaker was given
 
 static_assert(std::is_trivially_destructible_v<Slot>);
 static_assert(alignof(Slot) == kLine && sizeof(Slot) % kLine == 0);
-static_assert(sizeof(Slot) <= 8192, "DESIGN 10: at most 8 KiB a slot");
+static_assert(sizeof(Slot) <= 8192, "at most 8 KiB a slot");
 static_assert(offsetof(Slot, lease) == kLine, "the hot words share one line");
-static_assert(offsetof(Slot, probed_at) >= offsetof(Slot, totals), "written at each probe: far from the hot words");
+static_assert(offsetof(Slot, probed_at) >= offsetof(Slot, totals), "written at each probe: apart from the hot words");
 
 }  // namespace cb::shm
 

@@ -4,15 +4,15 @@
 //
 //   free      nobody's
 //   reserved  just being taken by `pid`
-//   active    a probe of `pid`, until the deadline; in the phase `overdue`: its deadline has passed and its outcome is
-//             applied, but its call may still be at the member. It is free when `pid` gives it back, or at a second
-//             deadline.
-//   settling  `pid` is applying its outcome. The deadline's field has the pid of the holder whose lease will be overdue
-//             then; 0: it will be free.
+//   active    a probe of `pid`, until the deadline. In the phase `overdue` the deadline has passed and the outcome is
+//             applied, but the call may still be at the member: the lease is free when `pid` gives it back, or at a
+//             second deadline.
+//   settling  `pid` is applying the outcome. The deadline's field then holds the pid of the holder who keeps the lease
+//             afterwards, as overdue; 0: it will be free.
 //
-// Purpose: packing and the rules of time of one lease word; probes.cpp has the protocol.
-// Thread safety: pure functions on values.
-// Invariants: each taking of a lease has another sequence number, so an exact CAS can't mistake one for the next.
+// Purpose: packing, and the rules about time, of one lease word; probes.cpp has the protocol.
+// Invariants: each time a lease is taken its sequence number changes, so that an exact CAS can't mistake one probe for
+// the next.
 #ifndef CIRCUITBREAKER_SHM_LEASE_HPP
 #define CIRCUITBREAKER_SHM_LEASE_HPP
 
@@ -26,8 +26,8 @@ namespace cb::shm {
 
 enum class LeaseState : std::uint8_t { free, reserved, active, settling };
 
-/// How far a probe has come, and from its headers on what its verdict would be. `overdue` is the lease's, not the
-/// probe's.
+/// How far a probe has come; once the headers of its answer are here, the verdict by them. `overdue` says something of
+/// the lease, not of the probe.
 enum class Phase : std::uint8_t { not_sent, sent, success, failure, fatal, tolerate, ignore, overdue };
 
 [[nodiscard]] constexpr Phase provisional(core::Verdict verdict) noexcept {
@@ -39,7 +39,8 @@ enum class Phase : std::uint8_t { not_sent, sent, success, failure, fatal, toler
     return phase == Phase::not_sent || phase == Phase::sent;
 }
 
-/// The verdict of a probe whose deadline has passed (DESIGN 3): not sent is neutral, sent is a failure.
+/// The verdict on a probe whose deadline has passed: not sent is neutral, sent and unanswered is a failure, answered is
+/// judged by its headers.
 [[nodiscard]] constexpr core::Verdict verdict_at_deadline(Phase phase) noexcept {
     if (phase == Phase::not_sent) return core::Verdict::ignore;
     if (phase == Phase::sent) return core::Verdict::failure;
@@ -54,7 +55,7 @@ struct Lease {
     std::uint32_t deadline = 0;  // 22 bits, units of kUnit; settling: the holder's pid
 
     static constexpr core::Millis kUnit = 64;
-    static constexpr core::Millis kHorizon = kUnit << 21U;  // 37 hours: longer after it, is_past() can't tell
+    static constexpr core::Millis kHorizon = kUnit << 21U;  // 37 hours: beyond it is_past() is wrong
     static constexpr std::uint32_t kDeadlineMask = (1U << 22U) - 1;
     static_assert(kDeadlineMask >= kPidMask, "the field has room for a holder's pid");
 
@@ -78,12 +79,12 @@ struct Lease {
         if (((deadline - earlier) & kDeadlineMask) < (1U << 21U)) deadline = earlier;
     }
     [[nodiscard]] bool is_overdue() const noexcept { return state == LeaseState::active && phase == Phase::overdue; }
-    /// Settling: whose it goes on to be, overdue; 0: nobody's.
+    /// Settling: who keeps it afterwards, as overdue; 0: nobody.
     [[nodiscard]] std::uint32_t holder() const noexcept { return state == LeaseState::settling ? deadline : 0; }
-    /// A probe's call may be at the member: it has been admitted and nobody has seen its call end.
+    /// The probe's call may be at the member: it was admitted, and its end has not been seen.
     [[nodiscard]] bool is_in_flight() const noexcept { return state == LeaseState::active || holder() != 0; }
 
-    /// What becomes of it next, with the same sequence.
+    /// Its next states, with the same sequence number.
     [[nodiscard]] Lease freed() const noexcept { return {LeaseState::free, Phase::not_sent, sequence, 0, 0}; }
     [[nodiscard]] Lease settled_by(std::uint32_t settler, std::uint32_t holder_left) const noexcept {
         return {LeaseState::settling, phase, sequence, settler, holder_left};

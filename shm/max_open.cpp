@@ -1,5 +1,5 @@
-// CircuitBreakerMaxOpen: a trip that would leave too many members of a balancer open is not carried out
-// (DESIGN 3; checked by tests/model/max_open.pml).
+// CircuitBreakerMaxOpen: an opening that would leave too many members of a balancer open is not carried out (checked by
+// tests/model/max_open.pml).
 #include "control.hpp"
 #include "step.hpp"
 

@@ -87,7 +87,7 @@ bool is_failing(const Ending& ending) noexcept {
     return ending.slow || (ending.verdict != Verdict::success && ending.verdict != Verdict::ignore);
 }
 
-/// The result of an ordinary call: write the window, then weigh (DESIGN 2).
+/// The result of an ordinary call: write it into the window, then weigh the window's sums.
 void weigh(Slot& slot, const Policy& policy, const Process& process, const Permit& permit, const Ending& ending,
            Peers peers) noexcept {
     const std::uint64_t word = slot.word.load(std::memory_order_seq_cst);

@@ -1,10 +1,11 @@
 // One member's breaker in shared memory: next() applied by CAS.
 //
 // Purpose: the verbs of a call. peek() looks, admit() takes a permit, mark() notes how far a probe has come, finish()
-// gives the permit back with its outcome; operate() is the operator's hand. One CAS loop (apply) is behind them all.
+// gives the permit back with the call's outcome. operate() is for operators. One CAS loop, apply(), is behind all of
+// them.
 // Thread safety: all of it, across threads and processes; lock-free. A Permit itself belongs to one thread at a time.
-// Invariants: a permit is given back exactly once (giving it back again does nothing); a change of state is carried
-// out by exactly one process, which alone gets to report it.
+// Invariants: a permit is given back exactly once (a second time does nothing). A change of state is carried out by
+// exactly one process, and only that process reports it.
 #ifndef CIRCUITBREAKER_SHM_MEMBER_HPP
 #define CIRCUITBREAKER_SHM_MEMBER_HPP
 
@@ -26,7 +27,7 @@ struct Change {
     core::Reason reason;
     std::uint64_t number;  // of the change (changes.hpp)
     std::uint32_t level;
-    core::Sums sums;            // at a trip: the window; otherwise zero
+    core::Sums sums;            // of the window, where calls have opened it; otherwise zero
     std::uint32_t consecutive;  // failures in a row that led here
     core::Word before;          // half-open's counts, for the log
     core::Millis open_for;      // to open: the open time
@@ -35,40 +36,40 @@ struct Change {
 /// An early round that has begun or failed. The breaker is as it was before, so this is no change of state.
 struct EarlyRound {
     bool has_failed;
-    bool is_repeated;   // it began, and the one before was an early one too
-    core::Word before;  // open, or with the round's counts
+    bool is_repeated;   // it has begun, and the round before it was an early one too
+    core::Word before;  // open; after a round that failed, half-open with the round's counts
     core::Millis left;  // of the open time
 };
 
-/// Hears what happened; called by the process whose CAS won, outside any loop. Must not block.
+/// Is told what happened, by the process whose CAS succeeded. Must not block.
 class Observer {
   public:
     virtual void on_change(const Slot& slot, const Change& change) noexcept = 0;
     /// An operator's reset of a breaker that was closed already; `number` as of a change.
     virtual void on_reset(const Slot& slot, std::uint64_t number) noexcept = 0;
-    /// A trip that MaxOpen did not allow; once per generation.
+    /// An opening that MaxOpen did not allow; once per generation.
     virtual void on_suppressed(const Slot& slot, core::Reason reason, const core::Sums& sums) noexcept = 0;
     /// A probe that was sent and whose deadline passed without an answer.
     virtual void on_probe_lost(const Slot& slot) noexcept = 0;
     virtual void on_early_round(const Slot& slot, const EarlyRound& round) noexcept = 0;
-    /// It opens again and again; once until it has been well.
+    /// The breaker opens again and again. Once, until it has been well.
     virtual void on_flapping(const Slot& slot, const core::Flapping& figures) noexcept = 0;
-    /// Most calls on kept connections are stale; once until they have been well.
+    /// Most calls on kept connections are stale. Once, until hardly any are.
     virtual void on_stale(const Slot& slot, const core::KeptCalls& calls) noexcept = 0;
 
   protected:
     ~Observer() = default;
 };
 
-/// What a process brings along to every verb.
+/// What a process passes to every verb.
 struct Process {
     Clock clock;
     std::uint32_t pid = 0;
     Observer* observer = nullptr;  // may be nullptr
 };
 
-/// The members of a balancer, for MaxOpen: those that mod_proxy could use, oneself included; nullptr stands for one
-/// without a breaker.
+/// The members of a balancer that MaxOpen counts: all that mod_proxy could use, this one included. nullptr stands for a
+/// member without a breaker.
 struct Peers {
     Slot* const* slots = nullptr;
     std::uint32_t count = 0;
@@ -80,32 +81,33 @@ struct Permit {
     PermitKind kind = PermitKind::none;
     std::uint8_t slot = 0;         // probe: its lease
     std::uint32_t generation = 0;  // call: the generation it decides in
-    std::uint64_t lease = 0;       // probe: the lease word as we hold it
+    std::uint64_t lease = 0;       // probe: the lease word as this holder last wrote it
     core::Millis taken_at = 0;
     Atomic32* cell = nullptr;  // calls in flight of this child, counted up by one
 };
 
-/// What a ramp lets a request in by: its session's place among all, or one of an evenly spread sequence, taken when a
-/// ramp first asks. One for a request and a member, so that asking again changes nothing.
+/// By what a ramp decides on a request: a hash of its session, or else a number from an evenly spread sequence, which
+/// is taken when a ramp first asks. A request has one for each member, so that asking again changes nothing.
 struct RampTicket {
     enum class Kind : std::uint8_t { untaken, taken, always };
     Kind kind = Kind::untaken;
-    std::uint32_t draw = 0;  // uniform over 32 bits: let in once the share has grown past it
+    std::uint32_t draw = 0;  // uniform over 32 bits: let through once the ramp's share is above it
 };
 
-/// Would a request be let through now? Reads only, but for the count of requests that asked during a ramp.
-/// Decision::pass, probe or refuse. `ticket` nullptr: one for this look alone.
+/// Would a request be let through now? Decision::pass, probe or refuse. Takes nothing. It may draw the request's
+/// ticket, and ends probes whose deadline has passed. `ticket` nullptr: one for this look alone.
 [[nodiscard]] core::Decision peek(Slot& slot, const core::Policy& policy, const Process& process,
                                   RampTicket* ticket = nullptr) noexcept;
 
-/// May a request that finds no other member be a probe? Of an open breaker once it has been open for
-/// policy.open_time.min; of a half-open one within `concurrent`, whatever its round. A look only.
+/// May a request that finds no other member be a probe? For an open breaker: once it has been open for
+/// policy.open_time.min. For a half-open one: as long as fewer than `concurrent` probes are in flight. Takes nothing.
 [[nodiscard]] bool may_probe_early(Slot& slot, const core::Policy& policy, const Process& process) noexcept;
-/// Time until an open breaker may be probed: at the end of its open time, or `early`, after the minimum. 0 for others.
+/// Time until an open breaker may be probed: at the end of its open time, or, with `early`, already after
+/// policy.open_time.min. 0 for a breaker that is not open.
 [[nodiscard]] core::Millis time_to_probe(Slot& slot, const core::Policy& policy, const Process& process,
                                          bool early) noexcept;
 
-/// What a refusal in this state is called.
+/// The reason of a refusal in this state.
 [[nodiscard]] Refusal refusal_in(core::State state) noexcept;
 
 /// Calls in flight to one member: this child's cell, and the row of all cells to sum.
@@ -120,19 +122,20 @@ struct Admission {
     Permit permit;
 };
 
-/// Takes a permit after peek() said pass or probe. `may_probe` false: refused where only a probe would do.
+/// Takes a permit after peek() said pass or probe.
+/// `may_probe`: false: refused if the call could only be a probe.
 /// `lease_span`: a probe's lease, ms (connect timeout + probe timeout + settle + 1 s; at most 36 hours).
-/// `ticket`: as in peek(); nullptr: a ramp has let the request in already.
-/// `is_last_resort`: there is no other member; an open one may be probed as may_probe_early() says.
+/// `ticket`: as in peek(); nullptr: a ramp has let the request through already.
+/// `is_last_resort`: there is no other member; this one may be probed early if may_probe_early() allows it.
 [[nodiscard]] Admission admit(Slot& slot, const core::Policy& policy, const Process& process, InFlight in_flight,
                               bool may_probe, core::Millis lease_span, RampTicket* ticket = nullptr,
                               bool is_last_resort = false) noexcept;
 
-/// Notes a probe's phase in its lease; `due`, unless 0, becomes its deadline if that is earlier than the one it has.
-/// Does nothing for other permits, or when the lease has been taken away.
+/// Notes a probe's phase in its lease. `due`, unless 0, becomes its deadline if it is earlier than the present one.
+/// Does nothing for other permits, or if somebody else has ended the probe.
 void mark(Slot& slot, Permit& permit, Phase phase, core::Millis due = 0) noexcept;
 
-/// Its probe's deadline has passed and no answer had come: it decides nothing any more, and its call should end.
+/// The probe's deadline has passed without an answer: the probe decides nothing any more, and its call should end.
 [[nodiscard]] bool is_over(const Permit& permit, const Process& process) noexcept;
 
 /// How a call ended.
@@ -148,12 +151,12 @@ struct Ending {
     const char* path = nullptr;  // nullptr: not kept
 };
 
-/// Gives the permit back with the call's outcome and weighs the evidence. A permit of kind none is one call that was
-/// made without asking (Observe): its outcome feeds the totals only. Leaves the permit as `none`.
+/// Gives the permit back with the call's outcome, and weighs the evidence. A permit of kind none stands for a call that
+/// was made without one (Observe): its outcome counts in the totals only. The permit is of kind none afterwards.
 void finish(Slot& slot, const core::Policy& policy, const Process& process, Permit& permit, const Ending& ending,
             Peers peers) noexcept;
 
-/// A response that was judged by its headers has broken off since: in the totals only.
+/// A response that was judged by its headers has broken off since: counted in the totals only.
 void count_broken_off(Slot& slot) noexcept;
 
 /// Gives the permit back without a call: a probe's is neutral, an ordinary one leaves no trace.
@@ -166,23 +169,23 @@ bool operate(Slot& slot, const core::Policy& policy, const Process& process, cor
 /// answered; otherwise it is overdue, and free when its holder gives it back or `policy.linger` later.
 bool expire_probes(Slot& slot, const core::Policy& policy, const Process& process) noexcept;
 
-/// The parent's: takes back every probe of a dead process, as neutral, and its intent to trip. What the dead one was
-/// just ending for a holder that lives is that one's, overdue.
+/// For the parent: ends every probe of a dead process as neutral, and clears its intent to open the breaker. A lease
+/// that the dead process was settling for a holder that lives becomes that holder's, as overdue.
 void reap(Slot& slot, const core::Policy& policy, const Process& process, std::uint32_t dead_pid) noexcept;
 
 /// Leases of a member that are not free, and what they say of its probes.
 struct LeaseCounts {
     std::uint32_t taken = 0;
-    std::uint32_t in_flight = 0;  // probes at the member, of earlier rounds and overdue ones too
+    std::uint32_t in_flight = 0;  // probes at the member, also overdue ones and those of earlier rounds
     std::uint32_t overdue = 0;
 };
 [[nodiscard]] LeaseCounts count_leases(const Slot& slot) noexcept;
 
-/// Notes the policy at start. Another shape of the window than before begins a new generation.
+/// Notes the policy at start. A window of another shape than the last one begins a new generation.
 void configure(Slot& slot, const core::Policy& policy, const Process& process) noexcept;
 
-/// The policy of those who use the slot, for a process that does not know the member: one that was added at run time,
-/// or that no configuration has any more. Whoever holds a lease has noted it before.
+/// The policy of those who use the slot, for a process that does not know the member: it was added at run time, or no
+/// configuration has it any more. Whoever holds a lease has noted it before.
 [[nodiscard]] core::Policy noted_policy(const Slot& slot) noexcept;
 
 /// The window's sums of the present generation.

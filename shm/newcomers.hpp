@@ -1,9 +1,10 @@
-// Sessions that have begun at a member while it was probed or recovering.
+// Sessions that began at a member while it was probed or recovering.
 //
-// Purpose: such a session is at home there and stays, whatever share of the older ones the ramp lets in by now.
+// Purpose: such a session stays at the member, whatever share of the older sessions the ramp lets through.
 // Thread safety: any number of threads and processes, lock-free.
-// Invariants: what was noted is known for the rest of the ramp. Now and then something else is taken for it (a Bloom
-// filter: 5 % with 1000 sessions noted), which then comes earlier than it should; never later, nor to and fro.
+// Invariants: a session that was noted is known for the rest of the ramp. This is a Bloom filter: now and then another
+// session is taken for a noted one (5 % with 1000 noted). That one comes back earlier than it should; it never comes
+// back later, nor goes to and fro.
 #ifndef CIRCUITBREAKER_SHM_NEWCOMERS_HPP
 #define CIRCUITBREAKER_SHM_NEWCOMERS_HPP
 
@@ -11,10 +12,10 @@
 
 namespace cb::shm {
 
-/// `hash` of the session, uniform over 64 bits; the low half is used.
+/// `hash`: of the session, uniform over 64 bits; the low half is used.
 void note_newcomer(Slot& slot, std::uint64_t hash) noexcept;
 [[nodiscard]] bool is_newcomer(const Slot& slot, std::uint64_t hash) noexcept;
-/// A recovery begins.
+/// To be called when a recovery begins.
 void forget_newcomers(Slot& slot) noexcept;
 
 }  // namespace cb::shm

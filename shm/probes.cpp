@@ -1,9 +1,9 @@
-// Probe slots as leases (DESIGN 3, "Probe slots are leases"; checked by tests/model/lease.pml).
+// Probe slots as leases (checked by tests/model/lease.pml).
 //
 // A lease is taken, and ended exactly once: by its holder, by whoever finds that its deadline has passed, or by the
-// parent when the holder is dead. A call can outlive its deadline (a client that stalls in its upload). Then its
-// outcome is applied in time, but the slot stays taken, overdue, until the call has ended too; `policy.linger` bounds
-// that.
+// parent when the holder is dead. A call can outlive its deadline (its client stalls during the upload). Then its
+// outcome is applied at the deadline, but the slot stays taken, as overdue, until the call has ended too, for at most
+// `policy.linger`.
 #include "control.hpp"
 #include "lease.hpp"
 #include "step.hpp"
@@ -182,7 +182,7 @@ Permit take_probe(Slot& slot, const core::Policy& policy, const Process& process
 void settle_probe(Slot& slot, const core::Policy& policy, const Process& process, Permit& permit,
                   const Ending& ending) noexcept {
     bool is_mine = false;
-    if (is_past_deadline(permit, process)) {  // the deadline's rule, whoever applies it (CASES 4)
+    if (is_past_deadline(permit, process)) {  // then the rule is the same, whoever applies it
         is_mine = settle_by_deadline(slot, permit.slot, permit.lease, false, policy, process);
     } else {
         core::Event event;

@@ -1,8 +1,8 @@
 // The flight recorder: a member's last failing calls, and how long its calls took.
 //
-// Purpose: what an operator wants to see of a trip (DESIGN 8), and histograms for the metrics.
-// Thread safety: any number of threads and processes, lock-free. An entry that a killed child was just writing is
-// missing; while more than kRecordedCalls calls fail at the same instant, one may carry the path of another.
+// Purpose: shows an operator why a breaker opened; the histograms are for the metrics.
+// Thread safety: any number of threads and processes, lock-free. The entry that a killed child was writing is missing.
+// If more than kRecordedCalls calls fail at the same instant, one may carry the path of another.
 // Invariants: entries come newest last; a histogram counts each call once.
 #ifndef CIRCUITBREAKER_SHM_RECORDER_HPP
 #define CIRCUITBREAKER_SHM_RECORDER_HPP
@@ -15,10 +15,10 @@ namespace cb::shm {
 struct FailedCall {
     static constexpr std::size_t kPath = RecordedCall::kPathWords * sizeof(std::uint64_t) + 1;
     core::Millis at = 0;       // when it ended, on the segment's clock
-    core::Millis latency = 0;  // at most 262 s are kept
+    core::Millis latency = 0;  // at most 262 s
     core::Outcome outcome = core::Outcome::none;
     std::uint8_t method = 0;  // httpd's method number
-    char path[kPath] = {};    // as much of it as there is room for
+    char path[kPath] = {};    // its beginning, if it is longer
 };
 
 /// `path` may be nullptr.

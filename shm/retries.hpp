@@ -1,10 +1,10 @@
-// The budget of CircuitBreakerFailover: how many calls were withheld from their clients and made again elsewhere.
+// The retry budget of CircuitBreakerFailover: how many failed calls may be made again with another member.
 //
-// Purpose: keeps an outage from becoming a storm (DESIGN 7). Each member counts the retries after its own failed calls,
-// in 16 buckets of a sixteenth of the span; the budget is one of all members of the balancer.
+// Purpose: keeps an outage from becoming a storm of retries. Each member counts the retries after its own failed calls
+// in 16 buckets, which together cover the span. The budget is one for all members of the balancer.
 // Thread safety: any number of threads and processes, lock-free. A killed child leaves at most one retry too many in a
-// bucket, until that has passed.
-// Invariants: never more than `allowed` in a span; of two who ask for the last one, both may be turned away.
+// bucket, until that bucket is out of the span.
+// Invariants: never more than `allowed` in a span; of two that ask for the last one, both may be turned away.
 #ifndef CIRCUITBREAKER_SHM_RETRIES_HPP
 #define CIRCUITBREAKER_SHM_RETRIES_HPP
 

@@ -1,9 +1,9 @@
-// The segment's life: APR shared memory that hangs on the server's process pool (DESIGN 3).
+// The segment's life: APR shared memory that hangs on the server's process pool.
 //
-// Purpose: created once per server lifetime, found again at every restart under a userdata key, so states, windows and
-// counters outlive our own code, which is unloaded and loaded again.
-// Thread safety: the parent's alone, while it reads its configuration.
-// Invariants: nothing on the process pool points into our code or into pconf; no cleanup function of ours.
+// Purpose: it is created once per server lifetime, and found again at every restart under a userdata key. So states,
+// windows and counters outlive our own code, which httpd unloads and loads again at each restart.
+// Thread safety: for the parent alone, while it reads its configuration.
+// Invariants: nothing on the process pool points into our code or into pconf; no cleanup function of ours is there.
 #ifndef CIRCUITBREAKER_SHM_SEGMENT_HPP
 #define CIRCUITBREAKER_SHM_SEGMENT_HPP
 
@@ -14,9 +14,9 @@
 namespace cb::shm {
 
 enum class Origin : std::uint8_t {
-    found,  ///< of an earlier start of this server
+    found,  ///< made before the last restart
     created,
-    replaced,  ///< the one found is of another build; it is left to the children that still use it
+    replaced,  ///< the one found is of another build; children that still use it keep it
     failed,
 };
 
@@ -30,7 +30,7 @@ struct Opened {
 /// Finds the segment on `process_pool`, or makes one of `capacity` slots and `columns` children.
 Opened open_segment(apr_pool_t* process_pool, std::uint32_t capacity, std::uint32_t columns) noexcept;
 
-/// The segment that is there already, if any; makes nothing.
+/// The segment that exists already, if any; creates none.
 [[nodiscard]] Segment existing_segment(apr_pool_t* process_pool) noexcept;
 
 }  // namespace cb::shm

@@ -1,6 +1,6 @@
 // Named places between two steps of a shared-memory protocol.
 //
-// Purpose: the tests kill a process at any of them (CB_TEST_STEPS); in the module they compile to nothing.
+// Purpose: tests (CB_TEST_STEPS) kill a process at any of these places. In the module they compile to nothing.
 #ifndef CIRCUITBREAKER_SHM_STEP_HPP
 #define CIRCUITBREAKER_SHM_STEP_HPP
 

@@ -1,12 +1,12 @@
 // The segment as one table of member slots, and the children that use it.
 //
-// Purpose: find or claim a member's slot by identity; register children; give back what a dead one held; free the slots
-// of members that no configuration has any more.
-// Thread safety: bind() and register_child() from any process; lock-free. child_exited() and free_unused() are the
-// parent's alone.
-// Invariants: two members never share a slot (the full identity is compared), one member never has two; only the parent
-// frees slots, and only once every child forked before the removal has exited; a slot taken over advances its
-// generation, so a late result of its earlier life decides nothing.
+// Purpose: finds or claims a member's slot by identity, registers children, takes back what a dead child held, and
+// frees the slots of members that are no longer configured.
+// Thread safety: bind() and register_child() from any process, lock-free. child_exited() and free_unused() are for the
+// parent alone.
+// Invariants: two members never share a slot (the full identity is compared), and one member never has two. Only the
+// parent frees slots, and only after every child forked before the removal has exited. Taking over a freed slot
+// advances its generation, so that a late result for the earlier member decides nothing.
 #ifndef CIRCUITBREAKER_SHM_TABLE_HPP
 #define CIRCUITBREAKER_SHM_TABLE_HPP
 
@@ -18,7 +18,7 @@
 
 namespace cb::shm {
 
-/// The segment's parts, as this process has it mapped. A value; copy it freely.
+/// Where the segment's parts lie in this process. A value; copy it freely.
 struct Segment {
     Header* header = nullptr;
     ChildWord* children = nullptr;  // [columns]
@@ -41,10 +41,10 @@ struct Segment {
 [[nodiscard]] std::size_t segment_size(std::uint32_t capacity, std::uint32_t columns) noexcept;
 /// Makes a segment of zeroed memory (64-byte aligned, segment_size() bytes).
 Segment format(void* base, std::uint32_t capacity, std::uint32_t columns, std::uint64_t start_ns) noexcept;
-/// Looks at memory of `size` bytes; not valid if it isn't a segment of this build.
+/// The segment in memory of `size` bytes; not valid if it isn't a segment of this build.
 [[nodiscard]] Segment attach(void* base, std::size_t size) noexcept;
 
-/// Fills an identity; text that is too long makes it invalid (false), rather than merging two members.
+/// Fills an identity. False if a text is too long: cut, it could be that of another member.
 [[nodiscard]] bool make_identity(Identity& identity, std::uint64_t vhost, const char* balancer, const char* name,
                                  const char* uds_path) noexcept;
 /// FNV-1a over `size` bytes, for identities and vhosts.
@@ -52,7 +52,7 @@ Segment format(void* base, std::uint32_t capacity, std::uint32_t columns, std::u
 
 enum class BindResult : std::uint8_t {
     bound,
-    busy,  ///< another process is just claiming it (or died doing so): ask again later
+    busy,  ///< another process is claiming it, or died doing so: ask again later
     full,
 };
 
@@ -65,19 +65,20 @@ BindResult bind(const Segment& segment, const Identity& identity, std::uint64_t 
 
 inline constexpr std::uint32_t kNoColumn = 0xFFFFFFFFU;
 
-/// Registers a child; its column of the cells, or kNoColumn if there is none left. `is_stale` is set if slots bound in
-/// `epoch` may have been freed already: such a child must run without breakers.
+/// Registers a child. Returns its column of the cells, or kNoColumn if none is left. `is_stale` is set if slots bound
+/// in `epoch` may have been freed already: such a child must run without breakers.
 std::uint32_t register_child(const Segment& segment, std::uint32_t pid, std::uint64_t epoch, bool& is_stale) noexcept;
 
-/// The parent's, after a child has ended however: its leases, intents, calls in flight and half-made claims.
+/// For the parent, after a child has ended in any way: takes back its leases, intents, calls in flight and half-made
+/// claims.
 void child_exited(const Segment& segment, const Process& parent, std::uint32_t dead_pid) noexcept;
 
-/// The parent's, at a restart (the epoch has advanced and what is configured was bound) and later on: frees the slots
-/// that neither this epoch nor any living child has bound. Returns their number.
+/// For the parent, at a restart (once the epoch has advanced and all configured members are bound) and from time to
+/// time afterwards: frees the slots that neither this epoch nor any living child has bound. Returns their number.
 std::uint32_t free_unused(const Segment& segment, std::uint32_t parent_pid) noexcept;
 
-/// Inconsistencies that must never be seen while nobody is at work: for tests and the parent's own checks.
-/// nullptr if there is none.
+/// For tests and the parent's own checks, while no process is at work: an inconsistency of the segment, which must
+/// never be. nullptr: there is none.
 [[nodiscard]] const char* validate(const Segment& segment) noexcept;
 
 }  // namespace cb::shm

@@ -54,7 +54,7 @@ std::uint64_t counted(std::uint64_t bucket, bool hit) noexcept {
 bool record_in_ring(Atomic64* ring, std::uint64_t tick, std::uint32_t generation, bool hit) noexcept {
     const Tag mine{generation & 0xFFFU, static_cast<std::uint32_t>(tick / kBuckets) & 0xFFFFFU};
     Atomic64& bucket = ring[tick % kBuckets];
-    // seq_cst: the sums that decide a trip are read after this write in every process's order (DESIGN 2).
+    // seq_cst: every process reads the sums that decide whether to open after this write.
     std::uint64_t seen = bucket.load(std::memory_order_seq_cst);
     for (;;) {
         const Tag tag = Tag::of(seen);

@@ -1,13 +1,13 @@
-// The breaker: one pure function that decides.
+// The state machine of one breaker, as a pure function.
 //
-// Purpose: next(word, event, policy, now) is the whole state machine of DESIGN 2. What it can't know (sums of the
-// window, a random draw, MaxOpen's answer, the size of an adaptive round) comes in with the event. shm/ applies it with
-// one CAS loop; httpd/ reports it.
-// Thread safety: pure functions on values; no clock, no atomics, no httpd.
-// Invariants: a Step that carries a transition changes the generation, except recovering -> closed (the ramp's end);
-// an early round changes it when it begins and when it fails, without a transition;
-// within a state a reset takes one generation and a window of another shape two, so that the words tell them apart;
-// a Step with an unchanged word needs no CAS.
+// Purpose: next(word, event, policy, now) decides what an event does to the control word. What it can't know by itself
+// (the window's sums, a random draw, MaxOpen's answer, the size of an adaptive round) comes in with the event. shm/
+// applies the result in one CAS loop; httpd/ reports it.
+// Invariants:
+// - A Step with a transition changes the generation. The one exception is the end of a ramp (recovering -> closed).
+// - An early round changes the generation when it begins and when it fails. Neither is a transition.
+// - Within a state a reset advances the generation by one, a new window shape by two, so that the words differ.
+// - A Step with an unchanged word needs no CAS.
 #ifndef CIRCUITBREAKER_CORE_BREAKER_HPP
 #define CIRCUITBREAKER_CORE_BREAKER_HPP
 
@@ -20,7 +20,7 @@
 
 namespace cb::core {
 
-/// Sums of a window of one generation. Failures and slow calls have their own count of calls.
+/// Sums of a window of one generation. Failures and slow calls are counted against different numbers of calls.
 struct Sums {
     std::uint32_t calls = 0;
     std::uint32_t failures = 0;
@@ -36,8 +36,8 @@ enum class EventKind : std::uint8_t {
     force_open,     ///< operator
     force_closed,   ///< operator
     reset,          ///< operator: closed, all history cleared
-    automatic,      ///< operator: ends a forced state, otherwise nothing
-    reshape,        ///< the window has another shape: a new generation of the same state, two further on
+    automatic,      ///< operator: ends a forced state; does nothing in others
+    reshape,        ///< the window has a new shape: the same state, generation + 2
     end_open_time,  ///< a passing health check: an open breaker may be probed at once
 };
 
@@ -48,17 +48,17 @@ struct Event {
     Verdict verdict = Verdict::success;
     bool slow = false;
     bool late = false;       // the permit is older than kMaxPermitAge
-    bool by_client = false;  // a probe that proved nothing, by its client's doing: no client can end a round so
-    bool longer = false;     // adaptive probing: an open time that begins now is that of one level more
-    bool early = false;  // there is no other member: an open breaker may be probed before its open time is over, and
-                         // a half-open one by more than its round
+    bool by_client = false;  // a probe that proved nothing because of its client: not counted towards kMaxNeutral
+    bool longer = false;     // adaptive probing: an open time that begins now is that of the next level
+    bool early = false;      // no other member is left: an open breaker may be probed before its open time is over, and
+                             // a half-open one beyond the size of its round
     MaxOpen max_open = MaxOpen::unasked;
     std::uint8_t slot = 0;         // 0..15
     std::uint8_t round = 0;        // size of a round that begins now; 0: the policy's
     std::uint32_t generation = 0;  // of the permit
     std::uint32_t draw = 0;        // uniform over 32 bits: ramp admission, jitter
     Millis least_open_time = 0;    // the failing answer's own Retry-After
-    Millis interrupted = 0;        // of an early round: the end of the open time that it began in
+    Millis interrupted = 0;        // of an early round: when the open time ends that it began in
     Sums sums;                     // of the permit's generation, after this call was written
 };
 
@@ -67,10 +67,10 @@ enum class Decision : std::uint8_t {
     probe,         ///< admit: may be a probe, take a lease and ask again with it; admit_probe: it is one
     refuse,        ///< admit, admit_probe
     counted,       ///< result, settle_probe, operator: done
-    ignored,       ///< result, settle_probe, operator: nothing to decide (the breaker has moved on, the slot is gone)
+    ignored,       ///< result, settle_probe, operator: nothing to do (the state has changed since, the slot is gone)
     ask_max_open,  ///< result: would trip; ask MaxOpen and come back with its answer
     suppressed,    ///< result: would have tripped, MaxOpen denied it
-    again,         ///< a transition was due first: apply it, then the same event once more
+    again,         ///< a transition was due first: apply it, then the same event again
 };
 
 enum class Reason : std::uint8_t {
@@ -82,7 +82,7 @@ enum class Reason : std::uint8_t {
     open_time_over,
     no_other_member,  ///< half-open before the open time was over
     probe_failed,
-    no_evidence,  ///< kMaxNeutral probes of a round proved nothing
+    no_evidence,  ///< kMaxNeutral probes of one round proved nothing
     probes_succeeded,
     ramp_over,
     forced,
@@ -90,7 +90,7 @@ enum class Reason : std::uint8_t {
 };
 
 struct Step {
-    std::uint64_t word;  // what to CAS in, if it differs
+    std::uint64_t word;  // the new word; it may be the old one
     Decision decision;
     bool transition;      // a change of state to report
     Reason reason;        // of the transition, or of a refusal to trip
@@ -99,22 +99,21 @@ struct Step {
 
 [[nodiscard]] Step next(std::uint64_t word, const Event& event, const Policy& policy, Millis now) noexcept;
 
-/// Probes that the word lets in still, given `concurrent` leases (0 unless open time is over or half-open).
-/// For a request that finds no other member (`is_last_resort`) neither the open time nor the size of the round is a
-/// limit.
+/// How many more probes the word admits, given `concurrent` leases. 0 unless the breaker is half-open or its open time
+/// is over. With `is_last_resort` (the request finds no other member) only `concurrent` is a limit.
 [[nodiscard]] std::uint32_t probe_room(const Word& word, const Policy& policy, Millis now,
                                        bool is_last_resort = false) noexcept;
 
-/// Has it waited for a probe, and none been taken, for a whole open time of its level (without jitter)? `probed_at`:
-/// when the last one was; 0: never. False unless it is half-open, or open and its open time over.
+/// Has the breaker been ready for a probe, and got none, for a whole open time of its level (without jitter)?
+/// `probed_at`: when the last probe was admitted; 0: never. False unless the breaker is half-open, or open with its
+/// open time over.
 [[nodiscard]] bool has_waited_in_vain(const Word& word, const Policy& policy, Millis probed_at, Millis now) noexcept;
 
-/// Evidence in the window that trips by itself; Reason::none if there is none.
+/// The reason to open that the window's sums give; Reason::none if they give none.
 [[nodiscard]] Reason evidence(const Sums& sums, const Policy& policy) noexcept;
 
-/// Of two words that follow on one another: is the step between them a change of state, or a reset of a closed breaker?
-/// Both are reported. (Not: counts, a window of another shape, and an early round that begins, or fails: it leaves the
-/// breaker as it was.)
+/// Is the step from one word to the next a change of state, or a reset of a closed breaker? Both are reported. New
+/// counts, a new window shape, and an early round that begins or fails are neither.
 [[nodiscard]] constexpr bool is_change(std::uint64_t before, std::uint64_t after) noexcept {
     if (is_early(after) || (is_early(before) && state_of(after) == State::open)) return false;
     return state_of(before) != state_of(after) ||

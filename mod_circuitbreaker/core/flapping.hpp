@@ -1,8 +1,7 @@
-// Flapping: a breaker that opens again and again, in figures, and what they suggest.
+// Flapping: a breaker that opens again and again, in figures, and which settings may help.
 //
 // Purpose: more than kFlappingOpenings openings within kFlappingSpans of its open times is flapping. shm/flapping
-// gathers the figures; suggest() reads them; httpd/ puts them in words.
-// Thread safety: pure functions on values.
+// gathers the figures, suggest() reads them, httpd/ puts them into words.
 #ifndef CIRCUITBREAKER_CORE_FLAPPING_HPP
 #define CIRCUITBREAKER_CORE_FLAPPING_HPP
 
@@ -17,9 +16,9 @@ inline constexpr std::uint32_t kFlappingSpans = 10;
 
 /// What would help, as far as the figures tell. Several may hold, or none.
 struct Suggestions {
-    bool open_time = false;             // it is shorter than the recovery seen
+    bool open_time = false;             // it is shorter than the recovery took
     bool failure_rate = false;          // close to the usual share of failures
-    bool consecutive_failures = false;  // so many in a row come by chance
+    bool consecutive_failures = false;  // that many in a row happen by chance
     bool slow_call = false;             // close to the usual share of slow calls, or to the time that probes take
     bool probe_timeout = false;         // most failed probes ran into it
     bool ramp_up = false;               // there is none, and it opens again as soon as it is back
@@ -34,10 +33,10 @@ struct Flapping {
     std::uint32_t by_slow_rate = 0;
     std::uint32_t by_consecutive_failures = 0;
     std::uint32_t after_recovery = 0;  // it had just been closed and was not proven well yet
-    // From its first opening until its probes succeeded, if it opened again in between; the longest time of the span.
+    // The longest time from an opening until the probes succeeded, if the breaker opened again in between.
     Millis recovery = 0;        // 0: none
-    bool is_recovered = false;  // false: it is the time so far, as none has ended
-    // All its calls that counted, ever.
+    bool is_recovered = false;  // false: no such time has ended, `recovery` is the present one so far
+    // All calls that ever counted.
     std::uint64_t calls = 0;
     std::uint64_t failures = 0;
     std::uint64_t slow_calls = 0;

@@ -1,10 +1,9 @@
-// A condition on a value in a JSON body: `json=POINTER:V1,V2`.
+// The condition `json=POINTER:V1,V2` of a verdict rule: a value in a JSON body.
 //
-// Purpose: DESIGN 6. POINTER is a JSON Pointer (RFC 6901); the condition holds if the value it leads to is one of
-// V1, V2... A string matches if its text is the same, a number if it is equal, true, false and null by their names; an
-// object or an array matches nothing. A `:` in the pointer and a `,` in a value are written with a backslash before
-// them, a backslash itself twice.
-// Thread safety: pure functions. JsonCondition refers to the text it was parsed from.
+// Purpose: POINTER is a JSON Pointer (RFC 6901). The condition holds if the value that it leads to is one of V1, V2...
+// A string matches by its text, a number by its value, true, false and null by name; an object or an array matches
+// nothing. A `:` in the pointer and a `,` in a value are escaped by a backslash, and so is a backslash.
+// Lifetime: a JsonCondition refers to the text it was parsed from.
 #ifndef CIRCUITBREAKER_CORE_JSON_HPP
 #define CIRCUITBREAKER_CORE_JSON_HPP
 

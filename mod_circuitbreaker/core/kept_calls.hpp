@@ -1,11 +1,11 @@
-// Calls on kept connections, and how many of them ran into the race for one (`stale`), in one word.
+// Calls on kept backend connections, and how many of them found the connection closed by the member (`stale`).
 //
 //   62..31 began, 64 ms | 30 said | 29..15 calls | 14..0 stale
 //
-// Purpose: tells when `stale` is no rare race any more but the rule, once until that is over. Counting begins with a
-// stale call and lasts for a window at a time; while nothing is stale nothing is counted.
-// Thread safety: pure functions on values; shm/kept.cpp applies them by CAS.
-// Invariants: an all-zero word is a member whose connections are well.
+// Purpose: tells when `stale` is no longer a rare race but the rule. That is reported once until it is over. Counting
+// begins with a stale call and lasts for one window; while no call is stale, nothing is counted. shm/kept.cpp applies
+// these functions by CAS.
+// Invariants: an all-zero word has nothing counted and nothing reported.
 #ifndef CIRCUITBREAKER_CORE_KEPT_CALLS_HPP
 #define CIRCUITBREAKER_CORE_KEPT_CALLS_HPP
 
@@ -19,8 +19,8 @@ namespace cb::core {
 inline constexpr std::uint32_t kLeastKeptCalls = 10;
 
 struct KeptCalls {
-    std::uint32_t began = 0;  // of the present window, in 64 ms
-    bool is_said = false;     // that most were stale, and they have not been well since
+    std::uint32_t began = 0;  // when the present window began, in units of 64 ms
+    bool is_said = false;     // it was reported that most are stale, and that is not over
     std::uint32_t calls = 0;
     std::uint32_t stale = 0;
 
@@ -34,8 +34,8 @@ struct KeptCalls {
     friend bool operator==(const KeptCalls&, const KeptCalls&) = default;
 };
 
-/// One more call on a kept connection. `is_said` is set by the one after which it is to be said: more than half of the
-/// window's were stale. It is cleared after a window in which no more than a tenth were.
+/// The word after one more call on a kept connection. `is_said` becomes true when more than half of the window's calls
+/// are stale, which the caller then reports. It becomes false after a window in which no more than a tenth were.
 [[nodiscard]] KeptCalls with_kept_call(KeptCalls before, bool is_stale, const Window& window, Millis now) noexcept;
 
 }  // namespace cb::core

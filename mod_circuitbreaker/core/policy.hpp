@@ -1,7 +1,7 @@
-// Policy: everything the directives of one member's breaker say, as plain numbers.
+// Policy: what the directives say about one member's breaker, as plain numbers.
 //
-// Purpose: the input of next() (breaker.hpp), of the windows and of the glue; nothing here knows httpd.
-// Thread safety: a value type; computed once per member in post_config and only read afterwards.
+// Purpose: the input of next() (breaker.hpp), of the windows and of httpd/; nothing here knows httpd.
+// Thread safety: computed once per member before its breaker is used, and only read afterwards.
 // Invariants: trivially destructible (it lives in httpd pools); the defaults are the directives' documented defaults.
 #ifndef CIRCUITBREAKER_CORE_POLICY_HPP
 #define CIRCUITBREAKER_CORE_POLICY_HPP
@@ -30,13 +30,13 @@ inline constexpr std::uint32_t kMaxConcurrentCalls = 1'000'000;
 inline constexpr std::uint32_t kMaxBodyLimit = 1U << 20U;
 inline constexpr std::uint32_t kMaxProbeBody = 16U << 20U;
 inline constexpr std::uint32_t kMaxTolerate = 15;  // 4 bits of the control word
-inline constexpr std::uint32_t kMaxNeutral = 15;   // at that many in a round the breaker opens again
+inline constexpr std::uint32_t kMaxNeutral = 15;   // that many neutral probes in a round open the breaker again
 inline constexpr Millis kMaxLinger = kDay;
-inline constexpr Millis kMaxPermitAge = 12ULL * 3600 * kMillisPerSecond;  // an older result decides nothing
+inline constexpr Millis kMaxPermitAge = 12ULL * 3600 * kMillisPerSecond;  // the result of an older one decides nothing
 
 enum class Mode : std::uint8_t { off, on, observe };
 
-/// CircuitBreakerWindow. `calls` > 0: the last so many calls; otherwise the last `span` milliseconds.
+/// CircuitBreakerWindow: the last `calls` calls if that is above 0, else the last `span` milliseconds.
 struct Window {
     Millis span = 10 * kMillisPerSecond;
     std::uint32_t calls = 0;
@@ -55,15 +55,15 @@ struct OpenTime {
     Millis max = 300 * kMillisPerSecond;
     std::uint32_t factor_milli = 2000;  // 1000..100000: factor 1 to 100
     std::uint32_t jitter = 10;          // percent, 0..100
-    bool retry_after = false;           // a failing answer's own Retry-After, up to max, counts as the least
-    Millis min = 1 * kMillisPerSecond;  // the least time since it opened, where it may be probed before that is over
+    bool retry_after = false;           // the Retry-After of a failing answer, up to max, is the least open time
+    Millis min = 1 * kMillisPerSecond;  // how long it must have been open before an early probe
 };
 
 /// CircuitBreakerProbes.
 struct Probes {
-    std::uint32_t round = 3;       // admissions of a round
+    std::uint32_t round = 3;       // probes admitted in a round
     std::uint32_t concurrent = 3;  // probes in flight at once, over all processes
-    std::uint32_t tolerate = 0;    // failures of a round that do not open again
+    std::uint32_t tolerate = 0;    // failures in a round that do not open the breaker again
     std::uint32_t successes = 3;   // needed to recover
     std::uint32_t max = 3;         // the largest adaptive round; == round: not adaptive
 };
@@ -79,12 +79,12 @@ enum class FailoverMode : std::uint8_t { off, probes, all };
 /// CircuitBreakerFailover: which failed calls are withheld from the client and made again with another member.
 struct Failover {
     FailoverMode mode = FailoverMode::probes;
-    std::uint32_t budget = 20;  // percent of the window's calls that may be retries, 0..100; 0: none at all
+    std::uint32_t budget = 20;  // percent of the window's calls that may be retries, 0..100; 0: no retries
     std::uint32_t tries = 2;    // calls in all for one request, 2..100
     Millis timeout = 0;         // since the first call began; 0: the member's own timeout, once
 };
 inline constexpr std::uint32_t kMaxTries = 100;
-inline constexpr std::uint32_t kLeastRetriesPerSecond = 3;  // whatever the share of a budget above 0 comes to
+inline constexpr std::uint32_t kLeastRetriesPerSecond = 3;  // of any budget above 0
 
 struct Policy {
     Mode mode = Mode::off;
@@ -99,9 +99,9 @@ struct Policy {
     RampUp ramp_up;
     Failover failover;
     Millis probe_timeout = 0;               // 0: the member's own timeout
-    Millis linger = 60 * kMillisPerSecond;  // how long a probe that is over holds its slot while its call goes on
+    Millis linger = 60 * kMillisPerSecond;  // how long an overdue probe keeps its slot while its call goes on
     std::uint32_t max_concurrent = 0;       // 0: Off
-    std::uint32_t body_limit = 8192;        // bytes of a response that conditions look at
+    std::uint32_t body_limit = 8192;        // bytes of a response body that conditions look at
     std::uint32_t probe_body = 65536;       // bytes of a request's body that are read before it may be a probe
     Millis settle = 10 * kMillisPerSecond;
     bool retry_after = true;   // Retry-After on a refusal
@@ -111,19 +111,19 @@ struct Policy {
 
 static_assert(std::is_trivially_destructible_v<Policy>);
 
-/// Open time at `level` (0: the first), with jitter drawn from `draw` (uniform over 32 bits).
-/// Returns kMinOpenTime..kMaxOpenTime milliseconds (DESIGN 2: min(max, base x factor^level), then +- jitter).
+/// Open time at `level` (0: the first): min(max, base x factor^level), then +- jitter by `draw` (uniform over 32 bits).
+/// Returns kMinOpenTime..kMaxOpenTime milliseconds.
 [[nodiscard]] Millis open_time_at(const OpenTime& open_time, std::uint32_t level, std::uint32_t draw) noexcept;
 
-/// Retries that the budget allows within `span` in which there were so many calls.
+/// Retries that the budget allows in a `span` with that many calls.
 [[nodiscard]] std::uint64_t allowed_retries(const Failover& failover, std::uint64_t calls, Millis span) noexcept;
 
 /// Share of requests a ramp lets through `elapsed` after it began, in 1/65536; 65536 from its end on.
 [[nodiscard]] std::uint32_t ramp_share(const RampUp& ramp_up, Millis elapsed) noexcept;
 
-/// What contradicts itself across directives, as a sentence an operator can act on; nullptr if nothing does.
-/// `has_fatal`: a verdict rule may trip at once. (What contradicts itself within one directive is refused when that
-/// directive is read.)
+/// What is contradictory across directives, as a sentence that an operator can act on; nullptr: nothing is.
+/// `has_fatal`: a verdict rule may open the breaker at once. (A contradiction within one directive is an error when
+/// that directive is read.)
 [[nodiscard]] const char* contradiction(const Policy& policy, bool has_fatal = false) noexcept;
 
 }  // namespace cb::core

@@ -1,10 +1,10 @@
-// Adaptive probing: how a member's probes have gone so far, in one word (DESIGN 6, `CircuitBreakerProbes N max=N`).
+// Adaptive probing (`CircuitBreakerProbes N max=N`): how a member's probes have gone so far, in one word.
 //
 //   29..22 samples | 21..6 rate | 5..0 round
 //
-// Purpose: a moving average over the probes that proved something, and the size of the round that begins next.
-// Thread safety: pure functions on values; shm/adaptive.cpp applies them by CAS.
-// Invariants: an all-zero word is a member that was never probed; nothing follows from fewer than kRateSamples samples.
+// Purpose: a moving average over the probes that proved something, and the size of the next round. shm/adaptive.cpp
+// applies these functions by CAS.
+// Invariants: an all-zero word is a member that was never probed; fewer than kRateSamples samples have no effect.
 #ifndef CIRCUITBREAKER_CORE_PROBE_RATE_HPP
 #define CIRCUITBREAKER_CORE_PROBE_RATE_HPP
 
@@ -41,14 +41,15 @@ struct ProbeRate {
 
 enum class ProbeSample : std::uint8_t { none, success, failure };
 
-/// What a settled probe says about its member: the neutral ones say nothing.
+/// The sample that a settled probe gives. A neutral one gives none.
 [[nodiscard]] ProbeSample sample_of(Verdict verdict, bool slow) noexcept;
 
-/// The plain mean of the first kRateSamples, from then on an exponentially weighted one (1/kRateSamples for the
-/// newest).
+/// The plain mean of the first kRateSamples samples, then an exponentially weighted one (the newest counts for
+/// 1/kRateSamples).
 [[nodiscard]] ProbeRate with_sample(ProbeRate before, ProbeSample sample) noexcept;
 
-/// Size of the round that begins now: twice the last one while the rate is good, `probes.round` when it is poor.
+/// Size of the round that begins now: twice the last one if the rate is good, `probes.round` if it is poor, else the
+/// same as the last one.
 [[nodiscard]] std::uint32_t next_round(const ProbeRate& rate, const Probes& probes) noexcept;
 
 }  // namespace cb::core

@@ -1,9 +1,8 @@
 // Text of unknown origin, made safe for JSON and for Prometheus.
 //
-// Purpose: names of members are what an administrator wrote, and may hold any byte; what leaves here is valid UTF-8 and
-// escaped. The JSON writer fills a buffer of fixed size and never grows.
-// Thread safety: values; a JsonWriter belongs to one thread.
-// Invariants: nothing is ever written behind the buffer's end; a string that is cut is cut between characters.
+// Purpose: a member's name is what an administrator wrote, and may hold any byte. What leaves here is valid UTF-8 and
+// escaped. The JSON writer fills a buffer of fixed size.
+// Invariants: nothing is written behind the buffer's end; a string that is cut is cut between characters.
 #ifndef CIRCUITBREAKER_CORE_TEXT_HPP
 #define CIRCUITBREAKER_CORE_TEXT_HPP
 
@@ -25,7 +24,7 @@ class JsonWriter {
 
     JsonWriter(char* buffer, std::size_t size) noexcept : buffer_(buffer), size_(size) {}
 
-    /// As it stands: punctuation, names of ours.
+    /// Written unchanged: punctuation and our own names.
     void raw(std::string_view text) noexcept;
     void number(std::uint64_t value) noexcept;
     /// Quoted and escaped; at most `most` bytes of it between the quotes.
@@ -34,7 +33,7 @@ class JsonWriter {
     void string(std::span<const std::string_view> parts, std::size_t most) noexcept;
 
     [[nodiscard]] std::size_t length() const noexcept { return length_; }
-    /// Something did not fit, and from there on everything was left out.
+    /// Something did not fit; it and all that followed was left out.
     [[nodiscard]] bool is_cut() const noexcept { return is_cut_; }
     /// Back to an earlier length().
     void rewind(std::size_t length) noexcept {

@@ -1,9 +1,8 @@
-// Outcome classes, verdicts and the rule table that leads from one to the other.
+// Outcome classes, verdicts, and the rules that lead from one to the other.
 //
-// Purpose: DESIGN 1 and 6. An Outcome is what happened to a call, before any opinion; a Verdict is the opinion.
-// Thread safety: pure functions on values.
-// Invariants: an Outcome's code fits the 10 bits of the flight recorder: 100..999 is the backend's own status (httpd
-// passes on all of three digits), the classes follow from 1000 on.
+// Purpose: an Outcome is what happened to a call. A Verdict is what that counts as.
+// Invariants: an Outcome's code fits the 10 bits of the flight recorder. 100..999 is the backend's own status (httpd
+// passes on every status of three digits), the classes follow from 1000 on.
 #ifndef CIRCUITBREAKER_CORE_VERDICT_HPP
 #define CIRCUITBREAKER_CORE_VERDICT_HPP
 
@@ -21,12 +20,12 @@ enum class Outcome : std::uint16_t {
     connect = 1000,  ///< refused, unreachable, TLS handshake, name lookup
     timeout,         ///< the backend's silence outlasted the timeout
     reset,           ///< the connection broke before any byte of the response
-    stale,           ///< the same, as the backend had closed a kept connection while it was idle
+    stale,           ///< the same, because the backend had closed a kept connection while it was idle
     truncated,       ///< the response broke off after its headers
     protocol,        ///< what came was no response
     local,           ///< httpd's own trouble: pool full, member barred by mod_proxy's own flags, no descriptors
     client,          ///< the client's fault: gone, or a bad request
-    upload,          ///< broke off or fell silent while the request's body was still on its way
+    upload,          ///< the call broke off, or the backend fell silent, while the request's body was on its way
 };
 inline constexpr std::uint32_t kClasses = 9;
 
@@ -52,14 +51,14 @@ inline constexpr std::uint32_t kHundredCount = sizeof kHundreds / sizeof *kHundr
 
 /// Name of a class as rules and logs spell it; empty for a status or an unknown code.
 [[nodiscard]] std::string_view class_name(Outcome outcome) noexcept;
-/// The class so named, Outcome::none if there is none.
+/// The class of that name, Outcome::none if there is none.
 [[nodiscard]] Outcome class_named(std::string_view name) noexcept;
 
 [[nodiscard]] std::string_view name(Verdict verdict) noexcept;
-/// The verdict so named. False if there is none.
+/// The verdict of that name. False if there is none.
 [[nodiscard]] bool verdict_named(std::string_view name, Verdict& verdict) noexcept;
 
-/// Does it say anything about the member? `local`, `client`, `upload`, `stale` and none don't.
+/// Does the outcome say anything about the member? `local`, `client`, `upload`, `stale` and `none` do not.
 [[nodiscard]] bool concerns_member(Outcome outcome) noexcept;
 
 /// Outcome codes from `first` to `last`; a class is a range of one.
@@ -68,10 +67,10 @@ struct CodeRange {
     std::uint16_t last;
 };
 
-/// "503", "502-504" (100 to 999, not backwards) or the name of a class. False if it is none of them.
+/// Parses "503", "502-504" (100 to 999, in ascending order) or the name of a class. False if it is none of these.
 [[nodiscard]] bool parse_codes(std::string_view text, CodeRange& range) noexcept;
 
-/// A rule's statuses and classes, which are alternatives. None at all: whatever concerns the member.
+/// A rule's statuses and classes are alternatives. A rule without any applies to whatever concerns the member.
 struct Rule {
     Verdict verdict;
     std::uint32_t ranges;
@@ -84,8 +83,8 @@ inline constexpr CodeRange kFailingStatuses[] = {{502, 504}};
 /// The statuses that fail where no rule says otherwise (a balancer's `failonstatus` adds to them).
 inline constexpr Rule kBuiltinStatuses{Verdict::failure, 1, kFailingStatuses};
 
-/// What stands at the end of every list (DESIGN 6): failure connect timeout reset truncated protocol, and the
-/// statuses; ignore local client upload stale; else success.
+/// The verdict where no configured rule matches: failure for connect, timeout, reset, truncated, protocol and the
+/// statuses; ignore for local, client, upload and stale; else success.
 [[nodiscard]] Verdict builtin_verdict(Outcome outcome, const Rule& statuses = kBuiltinStatuses) noexcept;
 
 }  // namespace cb::core

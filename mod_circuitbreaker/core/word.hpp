@@ -9,10 +9,10 @@
 //   recovering         start of the ramp:26 (64 ms units), consecutive failures:10
 //   forced-open/closed 0
 //
-// The state field has a code of its own for half-open before the open time is over (`early`).
+// The state field has a seventh code, for a half-open breaker whose round began before its open time was over
+// (`early`).
 //
 // Purpose: packing and unpacking, nothing else; breaker.hpp decides.
-// Thread safety: pure functions on values.
 // Invariants: an all-zero word is a valid closed breaker; unpack(pack(w)) == w for every w within its widths.
 #ifndef CIRCUITBREAKER_CORE_WORD_HPP
 #define CIRCUITBREAKER_CORE_WORD_HPP
@@ -41,11 +41,11 @@ struct Word {
     std::uint8_t level = 0;
     std::uint32_t generation = 0;
     std::uint32_t consecutive = 0;              // closed, recovering
-    bool tripped = false;                       // closed: opened before, and not yet proven well since
+    bool tripped = false;                       // closed: it has opened before and is not proven well since
     std::uint32_t successes_since_closing = 0;  // closed
     Millis open_until = 0;                      // open: ms since segment start, modulo 2^36
     std::uint16_t slots = 0;                    // half-open: a bit per probe in flight
-    std::uint8_t round = 0;                     // half-open: admissions of this round, not given back
+    std::uint8_t round = 0;                     // half-open: size of this round
     std::uint8_t successes = 0;                 // half-open
     std::uint8_t failures = 0;                  // half-open
     std::uint8_t neutral = 0;                   // half-open
@@ -71,17 +71,18 @@ inline constexpr std::uint64_t kEarlyCode = kStates;
     return static_cast<std::uint32_t>(bits >> kTimeBits) & kGenerationMask;
 }
 
-/// True for a closed breaker in its usual state (no failure in a row, well since long): nothing to write on success.
+/// True for a closed breaker in its usual state (no failures in a row, well for long): a success has nothing to write.
 [[nodiscard]] constexpr bool is_quiet(std::uint64_t bits) noexcept {
     return (bits & ~(std::uint64_t{kGenerationMask} << kTimeBits)) == 0;
 }
 
-/// Time left until an open breaker may be probed; 0 once it may be. A time further ahead than any legal open time has
-/// passed (the word was written long ago and its 36 bits have wrapped).
+/// Time left until an open breaker may be probed; 0 once it may be. A time further ahead than any legal open time
+/// counts as passed: the word was written long ago, and its 36 bits have wrapped.
 [[nodiscard]] Millis open_remaining(const Word& word, Millis now) noexcept;
-/// Time since the open time was over; 0 until then. It counts on for two years.
+/// Time since the open time was over; 0 until then. Right for two years.
 [[nodiscard]] Millis due_for(const Word& word, Millis now) noexcept;
-/// Time since the ramp began, at most ramp_up.duration. Not yet begun (another process's later clock reading) is 0.
+/// Time since the ramp began, at most ramp_up.duration. 0 if it begins later than `now`: another process has read the
+/// clock after us.
 [[nodiscard]] Millis ramp_elapsed(const Word& word, const RampUp& ramp_up, Millis now) noexcept;
 
 /// The state's name as logs, pages and metrics spell it.

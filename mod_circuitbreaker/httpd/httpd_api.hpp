@@ -1,7 +1,7 @@
 // All of httpd's and APR's headers, in the one order that works in C++.
 //
-// Purpose: the only file that includes httpd. Designated initialisers are switched on for C++20 (ap_config.h does it
-// for C only), so that the directive table is type-checked; the module's own log level applies to every file.
+// Purpose: the only file that includes httpd's headers. Designated initialisers are switched on for C++20 (ap_config.h
+// does it for C only), so that the directive table is type-checked. The module's own log level applies to every file.
 #ifndef CIRCUITBREAKER_HTTPD_HTTPD_API_HPP
 #define CIRCUITBREAKER_HTTPD_HTTPD_API_HPP
 

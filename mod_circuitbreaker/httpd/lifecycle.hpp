@@ -1,7 +1,6 @@
 // The module's life: check the configuration, open the segment, join in a child, clean up after one.
 //
-// Purpose: the hooks that are not about a request.
-// Thread safety: each is called by one thread of its process.
+// Purpose: the hooks that are not about a request. Each is called by one thread of its process.
 #ifndef CIRCUITBREAKER_HTTPD_LIFECYCLE_HPP
 #define CIRCUITBREAKER_HTTPD_LIFECYCLE_HPP
 

@@ -1,7 +1,8 @@
 // mod_proxy's functions, found by name once all modules are loaded.
 //
-// Purpose: a plain reference would tie the load order (Debian loads modules in alphabetical order, "circuitbreaker"
-// before "proxy") and would turn a missing mod_proxy into a linker's message. So they are looked up in pre_config.
+// Purpose: with plain references the module could only be loaded after mod_proxy (Debian loads in alphabetical order,
+// "circuitbreaker" before "proxy"), and a missing mod_proxy would be a linker's message. So the functions are looked up
+// in pre_config.
 // Thread safety: written in pre_config only, read-only afterwards.
 #ifndef CIRCUITBREAKER_HTTPD_PROXY_API_HPP
 #define CIRCUITBREAKER_HTTPD_PROXY_API_HPP
@@ -26,7 +27,7 @@ struct ProxyApi {
 
 extern ProxyApi proxy;
 
-/// Looks all of them up. nullptr, or the name of what is missing.
+/// Looks up all of them. Returns the name of what is missing; nullptr: nothing is.
 [[nodiscard]] const char* resolve_proxy_api() noexcept;
 
 [[nodiscard]] inline proxy_server_conf* proxy_conf(const server_rec* s) noexcept {
@@ -43,13 +44,13 @@ extern ProxyApi proxy;
     return *static_cast<const proxy_dir_conf*>(ap_get_module_config(r->per_dir_config, proxy.proxy_module));
 }
 
-/// Flags for which mod_proxy gives a member no request, but for errors.
+/// Do its flags, other than "in error", keep mod_proxy from using this member?
 [[nodiscard]] inline bool is_barred(const proxy_worker_shared& worker) noexcept {
     constexpr unsigned kBarred = PROXY_WORKER_NOT_USABLE_BITMAP & ~static_cast<unsigned>(PROXY_WORKER_IN_ERROR);
     return (worker.status & kBarred) != 0;
 }
 
-/// Members of an array of pointers (balancer->workers) and of structs (conf->balancers, conf->workers).
+/// The elements of balancer->workers, which is an array of pointers.
 [[nodiscard]] inline proxy_worker** workers_of(const proxy_balancer& balancer) noexcept {
     return reinterpret_cast<proxy_worker**>(balancer.workers->elts);
 }

@@ -1,9 +1,8 @@
-// What this process knows beyond its configuration: the segment, who it is, and where its breakers are.
+// What this process knows beyond its configuration: the segment, its own pid, and its breakers.
 //
 // Purpose: the one place of mutable process-wide state.
 // Thread safety: written in pre_config, post_config and child_init (one thread), read-only while requests run.
-// Invariants: reset in pre_config (values of an earlier configuration must not live on: the pools they point to are
-// gone).
+// Invariants: reset in pre_config, because the pools that the values of an earlier configuration point to are gone.
 #ifndef CIRCUITBREAKER_HTTPD_RUNTIME_HPP
 #define CIRCUITBREAKER_HTTPD_RUNTIME_HPP
 
@@ -14,7 +13,7 @@ namespace cb::httpd {
 
 class Registry;  // members/registry.hpp
 
-/// Where a CircuitBreakerFallback stands; whether there is such a balancer is known when all has been read.
+/// A CircuitBreakerFallback as written. Whether that balancer exists is known once the whole configuration was read.
 struct NamedFallback {
     const server_rec* server;
     const char* name;
@@ -30,7 +29,7 @@ struct Runtime {
     server_rec* server = nullptr;
     apr_array_header_t* fallbacks = nullptr;  // of NamedFallback
     int event_log = -1;                       // descriptor; -1: none
-    bool has_fatal_for_requests = false;      // a rule in a <Location> or the like may trip at once
+    bool has_fatal_for_requests = false;      // a <Location> or the like has a rule with the verdict `fatal`
 };
 
 extern Runtime runtime;

@@ -1,6 +1,6 @@
 // What a closed breaker costs a request: permit and result, against the least that any shared, timed counter costs.
 //
-// Runs: bare     two clock reads and two shared atomic updates (the budget is 2.5 times this, DESIGN 10)
+// Runs: bare     two clock reads and two shared atomic updates (a permit may cost 2.5 times this)
 //       permit   peek(), admit() and finish() of a successful call on a closed breaker
 //       refusal  peek() of an open breaker
 // Figures are compared within one run; the last line is the ratio permit / bare, from the fastest of several rounds.

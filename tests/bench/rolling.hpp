@@ -12,8 +12,8 @@
 // run is the same): those of today, or OpenTime 30s as it was once, when open meant open. Early probes as
 // httpd/select.cpp and httpd/mask.cpp have them.
 //
-// SecondLook: what else could be made of refused connections within one restart; not in the module (its DESIGN.md says
-// why).
+// SecondLook: other ways to count the refused connections of one restart. They are not in the module (its DESIGN.md
+// says why).
 //
 // Thread safety: roll() is a function of its argument; the same setting always has the same result.
 #pragma once

@@ -233,7 +233,7 @@ each_header_says_what_it_is_about() {
     for header in $(find mod_circuitbreaker shm -name '*.hpp'); do
         count=$((count + 1))
         head -1 "$header" | grep -qE '^// ([^ ]+ ){3,}' || { echo "$header: does not begin with what it is about"; status=1; }
-        ! grep -qE 'std::atomic|shm::Slot|\bSlot&' "$header" || head -25 "$header" | grep -q 'Thread safety: ' ||
+        ! grep -qE 'std::atomic|Atomic(32|64)' "$header" || head -25 "$header" | grep -q 'Thread safety: ' ||
             { echo "$header: shared state, and no word on thread safety"; status=1; }
     done
     [ "$count" -ge 15 ] || status=1

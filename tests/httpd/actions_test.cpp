@@ -1,4 +1,4 @@
-// Actions on the status page (DESIGN 8, CASES 30): what they do, who may ask for them, and that nothing else does.
+// Actions on the status page: what they do, who may ask for them, and that nothing else changes a breaker.
 #include <gtest/gtest.h>
 
 #include <string>

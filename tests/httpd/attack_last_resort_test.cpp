@@ -1,4 +1,4 @@
-// Attacks on the last resort (DESIGN 13): what else a balancer may have in it, and what is told meanwhile.
+// Attacks on the last resort: what else a balancer may have in it, and what is told meanwhile.
 #include <map>
 
 #include "events.hpp"

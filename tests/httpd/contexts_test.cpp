@@ -1,5 +1,5 @@
 // Where directives may stand, and what `httpd -t` says when they stand somewhere else, have no value, too many words,
-// or apply to nobody (CASES 28, DESIGN 4.9 and 5).
+// or apply to no member.
 #include <gtest/gtest.h>
 
 #include <fstream>

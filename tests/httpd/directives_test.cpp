@@ -1,5 +1,5 @@
-// Values of the directives, as `httpd -t` judges them (CASES 28): what is wrong is refused with file, line, directive,
-// value and the allowed range; what is right passes.
+// Values of the directives, as `httpd -t` judges them: a wrong one is an error with file, line, directive, value and
+// the allowed range; a right one passes.
 #include <gtest/gtest.h>
 
 #include <string>

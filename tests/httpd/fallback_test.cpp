@@ -1,4 +1,4 @@
-// CircuitBreakerFallback: another balancer when every member of one refuses (DESIGN 5).
+// CircuitBreakerFallback: another balancer when every member of one refuses.
 #include "config_check.hpp"
 #include "traffic.hpp"
 

@@ -1,5 +1,5 @@
-// Whose breaker a request meets (CASES 31 and 32): a member is known by virtual host, balancer, name and socket path,
-// however the request came to it.
+// Which breaker applies to a request: a member is known by virtual host, balancer, name and socket path, however the
+// request came to it.
 #include <gtest/gtest.h>
 
 #include <algorithm>

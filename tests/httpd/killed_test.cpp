@@ -1,5 +1,5 @@
-// Processes that are killed, and restarts in number (CASES 24 and 25): no slot, no place and no count is lost with a
-// child, nothing is left behind by a server, and nothing grows.
+// Processes that are killed, and many restarts: no slot, no place and no count is lost with a child, a server leaves
+// nothing behind, and nothing grows.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Where no other member is left, the open one that is due first is probed before its open time is over (DESIGN 13).
+// Where no other member is left, the open one that is due first is probed before its open time is over.
 #include "last_resort.hpp"
 #include "events.hpp"
 

@@ -1,4 +1,4 @@
-// Our parts of balancer-manager (CASES 29) and of mod_status; mod_info.
+// Our parts of balancer-manager and of mod_status; mod_info.
 #include <gtest/gtest.h>
 
 #include <regex>

@@ -1,5 +1,5 @@
-// Members that balancer-manager adds at run time (CASES 26): each child makes their breaker its own, with the policy of
-// their balancer, in the shared table.
+// Members that balancer-manager adds at run time: each child finds or makes their breaker in the shared table, with the
+// policy of their balancer.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -1,5 +1,5 @@
-// Names, routes, URLs and paths of others on the pages (CASES 29): escaped in HTML, XML and JSON, whatever they are;
-// and what the pages say is valid by the judgement of others (tidy, xmllint).
+// Names, routes, URLs and paths of others on the pages: escaped in HTML, XML and JSON, whatever they are. Other
+// programs (tidy, xmllint) find the pages valid.
 #include <gtest/gtest.h>
 #include <jansson.h>
 

@@ -1,5 +1,5 @@
-// CircuitBreakerMaxOpen (CASES 22): how many members of a balancer may be out at once. A trip beyond that is not
-// carried out, and said to be suppressed, once.
+// CircuitBreakerMaxOpen: how many members of a balancer may be out at once. An opening beyond that is not carried out,
+// and is reported once as suppressed.
 #include <gtest/gtest.h>
 
 #include <future>

@@ -1,5 +1,4 @@
-// The module among others: each one it needs missing in turn (CASES 27), its place in the order of loading, no
-// directive at all.
+// The module among others: each one it needs missing in turn, its place in the order of loading, no directive at all.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -47,7 +47,7 @@ std::vector<Case> cases() {
         {"TruncatedFailure", Reply::status(503, std::string(50'000, 'x')).cut_after(20'000, Ending::reset), "truncated",
          "failure"},
     };
-    // CASES 8, and smaller ones that fit into one read.
+    // A large answer that breaks off after part of it, and smaller ones that fit into one read.
     for (const Ending ending : {Ending::fin, Ending::reset}) {
         const std::string how = ending == Ending::fin ? "ByFin" : "ByReset";
         for (const std::size_t sent : {std::size_t{0}, std::size_t{1}, std::size_t{10'000}}) {

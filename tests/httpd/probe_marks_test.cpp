@@ -1,4 +1,4 @@
-// Which requests may be probes (CASES 5), how they are marked, and how long they may take.
+// Which requests may be probes, how they are marked, and how long they may take.
 #include "traffic.hpp"
 
 namespace cb::test {

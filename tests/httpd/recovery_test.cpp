@@ -1,5 +1,5 @@
 // The way back, in its details: neutral probes, sessions of a member that is probed, how long open times are, and what
-// a fallback takes over (CASES 1, 20, 21, 33).
+// a fallback takes over.
 #include <algorithm>
 
 #include "traffic.hpp"

@@ -1,5 +1,5 @@
-// Restarts keep what the breakers know (CASES 23, DESIGN 3): states, windows and counters stay with their members,
-// whatever the new configuration calls them, while old children are still at work.
+// Restarts keep what the breakers know: states, windows and counters stay with their members, whatever the new
+// configuration calls them, while old children are still at work.
 #include <gtest/gtest.h>
 
 #include <string>

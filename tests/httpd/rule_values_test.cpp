@@ -1,4 +1,4 @@
-// Verdict rules that `httpd -t` refuses, each with what is wrong and what would be right (CASES 28).
+// Verdict rules that are errors to `httpd -t`, each with what is wrong and what would be right.
 #include <gtest/gtest.h>
 
 #include <string>

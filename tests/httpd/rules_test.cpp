@@ -1,4 +1,4 @@
-// CircuitBreakerVerdict and CircuitBreakerProbeVerdict on real traffic (DESIGN 6, CASES 10).
+// CircuitBreakerVerdict and CircuitBreakerProbeVerdict on real traffic.
 #include "outcomes.hpp"
 
 namespace cb::test {

@@ -1,4 +1,4 @@
-// Sticky sessions bound to a member that recovers under a ramp (CASES 19): each comes back once, and stays.
+// Sticky sessions bound to a member that recovers under a ramp: each comes back once, and stays.
 #include "support/fcgi.hpp"
 #include "support/wire_backend.hpp"
 #include "traffic.hpp"

@@ -1,5 +1,5 @@
-// Hot standbys, hot spares and later lbsets: they serve for a member from its opening until its ramp lets everything in
-// (CASES 20).
+// Hot standbys, hot spares and later lbsets: they serve for a member from its opening until its ramp lets everything
+// in.
 #include "traffic.hpp"
 
 namespace cb::test {

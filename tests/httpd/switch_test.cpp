@@ -1,5 +1,5 @@
-// A breaker switched off, on and to Observe by graceful restarts: whose the error state of its members is (DESIGN 4.4).
-// While it acts they carry `+I`, so mod_proxy never marks them; switched off, mod_proxy's own rules are back, and an
+// A breaker switched off, on and to Observe by graceful restarts: who owns the error state of its members. While the
+// breaker acts they carry `+I`, so mod_proxy never marks them; when it is off, mod_proxy's own rules are back, and an
 // operator's own `+I` stays.
 #include <gtest/gtest.h>
 

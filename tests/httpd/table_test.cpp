@@ -1,5 +1,5 @@
-// The table of members over many restarts (DESIGN 3, shared state): slots of members that are gone are given back,
-// those that come again are found again, and a table that is full costs breakers, never traffic.
+// The table of members over many restarts: slots of members that are gone are given back, those of members that come
+// again are found again, and a table that is full costs breakers, never traffic.
 #include <gtest/gtest.h>
 
 #include <future>

@@ -1,5 +1,5 @@
 /*
- * lease.pml: probe slots as leases (DESIGN 3).
+ * lease.pml: probe slots as leases.
  *
  * WHAT. One member: its control word (open / half-open / other) and CONC lease words. T1 threads in child 1, T2 in child 2,
  * the parent (reaps), an operator (RESETS times: any state -> open or closed), a killer (KILLS times: SIGKILL to a child,

@@ -1,5 +1,5 @@
 /*
- * max_concurrent.pml: CircuitBreakerMaxConcurrent, calls counted in a cell per child (DESIGN 3).
+ * max_concurrent.pml: CircuitBreakerMaxConcurrent, calls counted in a cell per child.
  *
  * WHAT. CELLS cell indexes, each with a claim word (a pid, or 0 for free) and, for the one member modelled, a cell. Child 1 and
  * child 2 hold the indexes 0 and 1 from the start; child 3 is a replacement that may start at any time, also before the parent

@@ -1,5 +1,5 @@
 /*
- * max_open.pml: CircuitBreakerMaxOpen, never more than LIMIT members of a balancer open at once (DESIGN 3).
+ * max_open.pml: CircuitBreakerMaxOpen, never more than LIMIT members of a balancer open at once.
  *
  * WHAT. A balancer of MEMBERS members: a control word and an intent word each. T1 threads in child 1, T2 in child 2; each
  * tries K times to trip a closed member of its choice. The world, meanwhile: MOVES times a member goes open -> half-open,

@@ -29,7 +29,7 @@ void make_calls(World& world, shm::Slot& slot, const core::Policy& rules, const 
         if (ending.verdict == core::Verdict::failure) world.board.counter[0].fetch_add(1);
         if (ending.slow) world.board.counter[1].fetch_add(1);
         world.board.expect(call(slot, rules, world.process(worker.pid), ending), "a call was refused");
-        // Who weighs the evidence after a call sees that call and all that it saw before (DESIGN 2).
+        // Whoever weighs the evidence after a call sees that call, and all that it saw before.
         const std::uint32_t now = shm::sums_now(slot, rules, world.process(worker.pid)).calls;
         world.board.expect(now > seen, "a call is missing in the sums that are read after it");
         seen = now;
@@ -173,7 +173,7 @@ TYPED_TEST(AtOnce, ProbesKeepToTheirNumberAlsoInACountWindowsBreakerAndManyWorke
     EXPECT_TRUE(recovers(world, slot, rules));
 }
 
-// CASES 3: many at the instant the open time ends.
+// Many ask at the instant at which the open time ends.
 TYPED_TEST(AtOnce, OnlyOneHalfOpensTheBreakerWhenItsOpenTimeEnds) {
     World world;
     core::Policy rules = policy();
@@ -330,7 +330,7 @@ TYPED_TEST(AtOnce, MaxConcurrentIsNeverExceededAndEveryPlaceComesBack) {
                 if (mine.refusal != Refusal::none) {
                     world.board.expect(mine.refusal == Refusal::max_concurrent, "refused for another reason");
                     world.board.counter[1].fetch_add(1);
-                    // Contenders in lock-step may all be refused for ever (DESIGN 3); let them fall out of step.
+                    // Contenders in lock-step may all be refused for ever; let them fall out of step.
                     for (std::uint32_t i = random.below(40); i > 0; --i)
                         ::sched_yield();
                     continue;

@@ -1,4 +1,5 @@
-// A probe's deadline: at it the phase decides, the same whoever applies it, and once (DESIGN 3, CASES 1 and 4).
+// A probe's deadline: once it has passed, the phase alone decides. The rule is the same whoever applies it, and it is
+// applied once.
 #include <gtest/gtest.h>
 
 #include "shm/lease.hpp"

@@ -1,4 +1,4 @@
-// Probes before the open time is over, where nothing else can serve (DESIGN 13): what the control word has no room for.
+// Probes before the open time is over, where nothing else can serve: what the control word has no room for.
 #include <gtest/gtest.h>
 
 #include "at_once.hpp"

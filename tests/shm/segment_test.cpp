@@ -170,7 +170,7 @@ TEST_F(SharedSegment, IsOneForAllChildren) {
     EXPECT_EQ(ready, 1U);
 }
 
-// CASES 25: a restart maps nothing and leaks nothing.
+// A restart maps nothing and leaks nothing.
 TEST_F(SharedSegment, CostsNoMemoryAtARestart) {
     const auto mappings = [] {
         std::ifstream maps("/proc/self/maps");

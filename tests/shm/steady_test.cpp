@@ -1,5 +1,5 @@
-// CASES 14 and 15 through the verbs: hours of ordinary traffic, with now and then a failure, and nights without any.
-// (Windows of time have theirs in window_test.cpp.)
+// Hours of ordinary traffic with a rare failure, and nights without traffic, through the verbs of a member. (The same
+// for windows of time is in window_test.cpp.)
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -222,7 +222,7 @@ TEST(TimeWindow, GoesOnWhereItsLapsWrap) {
     }
 }
 
-// CASES 15, with every kind of night.
+// After an idle night of any length the window holds nothing of the day before.
 TEST(TimeWindow, DoesNotRememberYesterday) {
     Random random(15);
     for (int n = 0; n < 20'000; ++n) {
@@ -291,7 +291,7 @@ TEST(TimeWindow, AgreesWithASimpleModelWhateverComes) {
     }
 }
 
-// CASES 14: hours of steady traffic, one call in twenty fails, never five in a row, never half of a window.
+// Hours of steady traffic: one call in twenty fails, never five in a row, never half of a window.
 TEST(TimeWindow, DoesNotPileUpRareFailuresOverHours) {
     World world;
     core::Policy steady = policy();
@@ -317,7 +317,7 @@ TEST(TimeWindow, DoesNotPileUpRareFailuresOverHours) {
     EXPECT_EQ(core::generation_of(slot.word), 0U);
 }
 
-// CASES 15, through the verbs.
+// An idle night, through the verbs of a member.
 TEST(TimeWindow, AfterAnIdleNightOneFailureDoesNotTrip) {
     World world;
     core::Policy evening = policy();

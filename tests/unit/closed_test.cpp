@@ -1,4 +1,4 @@
-// The first row of DESIGN 2's table: what trips a closed breaker, what doesn't, and at which level.
+// A closed breaker: what opens it, what doesn't, and at which level.
 #include <cstdint>
 
 #include "vocabulary.hpp"

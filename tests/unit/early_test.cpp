@@ -1,4 +1,4 @@
-// Probes before the open time is over, where nothing else can serve (DESIGN 13).
+// Probes before the open time is over, where nothing else can serve.
 #include <cstdint>
 
 #include "vocabulary.hpp"

@@ -1,4 +1,4 @@
-// A round of half-open, DESIGN 2: how many it admits, what each result of a probe does, and how it ends.
+// A round of half-open: how many probes it admits, what each result of a probe does, and how the round ends.
 #include <cstdint>
 #include <vector>
 

@@ -1,4 +1,4 @@
-// DESIGN 2's row of the open breaker, and what goes before it: how long it stays open and whether MaxOpen allows it.
+// An open breaker, and what decides before it opens: how long it stays open, and whether MaxOpen allows it.
 #include <cstdint>
 
 #include "vocabulary.hpp"

@@ -1,4 +1,4 @@
-// DESIGN 2's row of the operator, and the two events that come from neither calls nor operators.
+// What an operator can do in each state, and the two events that come from neither calls nor operators.
 #include <cstdint>
 #include <utility>
 

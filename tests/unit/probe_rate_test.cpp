@@ -1,4 +1,4 @@
-// Adaptive probing (DESIGN 6): what a breaker remembers of its probes, and what follows from it.
+// Adaptive probing: what a breaker remembers of its probes, and what follows from it.
 #include "core/probe_rate.hpp"
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// Recovering, DESIGN 2: closed with a ramp. Its share, its trips and its end.
+// Recovering: closed with a ramp. The ramp's share, what opens the breaker again, and how the ramp ends.
 #include <cstdint>
 
 #include "vocabulary.hpp"

@@ -1,4 +1,4 @@
-// A second reading of DESIGN 2 to hold next() against: the same state machine in plain variables that know no bits.
+// A second implementation of the state machine to compare next() with: in plain variables, without packed bits.
 //
 // It says what the step must be and then takes it. Only the open time and the ramp's share come from the core; they
 // have tests of their own.
@@ -21,7 +21,7 @@ class Reference {
 
     explicit Reference(std::uint64_t generation) : generation_(generation) {}
 
-    /// What DESIGN 2 makes of the event; `open_for` is the time the breaker will stay open if it trips.
+    /// What the event does; `open_for` is how long the breaker stays open if it opens.
     Answer take(const Event& event, const Policy& policy, Millis now, Millis open_for) {
         switch (event.kind) {
             case EventKind::admit:

@@ -1,4 +1,4 @@
-// Outcome classes, verdicts, and the rules that lead from one to the other (DESIGN 1 and 6).
+// Outcome classes, verdicts, and the rules that lead from one to the other.
 #include "core/verdict.hpp"
 
 #include <cstdint>

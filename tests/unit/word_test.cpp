@@ -1,4 +1,4 @@
-// The control word of DESIGN 3: where each field lies, how large it may grow, and how its times wrap.
+// The control word: where each field lies, how large it may grow, and how its times wrap.
 #include "core/word.hpp"
 
 #include <cstdint>

@@ -1,7 +1,6 @@
-// What happened to a call: from what was seen of it to an outcome class (the table of DESIGN 4.5).
+// What happened to a call: from what was seen of it to an outcome class.
 //
-// Purpose: facts only; the verdict on them is the core's.
-// Thread safety: one request's state.
+// Purpose: facts only; verdicts.hpp judges them. DESIGN.md (Evidence) has the tables.
 #ifndef CIRCUITBREAKER_HTTPD_CALL_OUTCOME_HPP
 #define CIRCUITBREAKER_HTTPD_CALL_OUTCOME_HPP
 
@@ -12,13 +11,13 @@ namespace cb::httpd {
 /// The outcome of a call whose scheme handler returned `rv`.
 [[nodiscard]] core::Outcome outcome_of(const RequestState& state, int rv) noexcept;
 
-/// The outcome of a call that has been answered with call.seen.status.
+/// The outcome of a call that was answered with call.seen.status.
 [[nodiscard]] core::Outcome answer_outcome(const RequestState& state) noexcept;
 
 /// The outcome of a call whose answer broke off after its headers.
 [[nodiscard]] core::Outcome broken_off_outcome(const RequestState& state) noexcept;
 
-/// The notes of mod_proxy that outcome_of() reads; cleared before each call.
+/// Clears the notes of mod_proxy that outcome_of() reads. To be called before each call.
 void clear_notes(request_rec* r) noexcept;
 
 }  // namespace cb::httpd

@@ -1,8 +1,7 @@
 // How a probe is told from an ordinary call.
 //
-// Purpose: CircuitBreakerProbeHeader, CircuitBreakerProbeTimeout, and the environment of
-// DESIGN 6. In Observe nothing is sent that would not be sent without the module, and no timeout is touched.
-// Thread safety: each request on its own thread.
+// Purpose: CircuitBreakerProbeHeader, CircuitBreakerProbeTimeout, and the environment variables and notes of a call. In
+// Observe nothing is sent that would not be sent without the module, and no timeout is changed.
 #ifndef CIRCUITBREAKER_HTTPD_CALL_PROBE_MARKS_HPP
 #define CIRCUITBREAKER_HTTPD_CALL_PROBE_MARKS_HPP
 
@@ -10,19 +9,20 @@
 
 namespace cb::httpd {
 
-/// Takes the marks of an earlier attempt away.
+/// Removes the marks of an earlier attempt.
 void unmark_request(RequestState& state) noexcept;
-/// Only the header: an ErrorDocument's own request has the same headers, and may go to anybody.
+/// Removes the header only. An ErrorDocument's own request inherits the headers, and may go to any backend.
 void unmark_header(RequestState& state) noexcept;
 
-/// Marks the request for the backend, logs and conditions. A client's own header of the probe header's name goes.
+/// Marks the request for the member, the logs and conditions. Removes a header of the client's with the name of the
+/// probe header.
 void mark_request(RequestState& state, const Breaker& breaker, const shm::Slot& slot, bool is_probe) noexcept;
 
-/// The request is sent: from now on a probe's response has CircuitBreakerProbeTimeout.
+/// When the request has been sent: from now on a probe's connection has CircuitBreakerProbeTimeout.
 void set_probe_timeout(Call& call, conn_rec* backend) noexcept;
 
-/// The response has begun: the connection gets its own timeout back, or a stream would be cut, and a pooled connection
-/// would keep the probe's.
+/// When the response begins: gives the connection its own timeout back. Otherwise a stream would be cut, and a pooled
+/// connection would keep the probe's timeout.
 void restore_timeout(Call& call) noexcept;
 
 }  // namespace cb::httpd

@@ -1,7 +1,7 @@
 // The path that CircuitBreakerRecordPath keeps of a failing call.
 //
-// Purpose: what the client asked for, as it wrote it (`r->uri` is decoded): without the query, the fragment, and the
-// authority of an absolute URI, where secrets stand. Thread safety: reads its request only.
+// Purpose: the path as the client wrote it (`r->uri` is decoded). Query, fragment, and the authority of an absolute URI
+// are left out, as they may hold secrets.
 #ifndef CIRCUITBREAKER_HTTPD_CALL_RECORDED_PATH_HPP
 #define CIRCUITBREAKER_HTTPD_CALL_RECORDED_PATH_HPP
 

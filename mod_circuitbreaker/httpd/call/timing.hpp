@@ -1,6 +1,6 @@
 // How long a call has taken, and whether that says anything about its member.
 //
-// Thread safety: reads one request's state.
+// Purpose: a member's time begins when it has the whole request, so that a slow client never makes a member slow.
 #ifndef CIRCUITBREAKER_HTTPD_CALL_TIMING_HPP
 #define CIRCUITBREAKER_HTTPD_CALL_TIMING_HPP
 
@@ -8,24 +8,24 @@
 
 namespace cb::httpd {
 
-/// When the request had been sent to its last byte, as far as that is known; until then, when the call began.
+/// When the last byte of the request was sent, as far as that is known. Before that: when the call began.
 [[nodiscard]] core::Millis sent_at(const RequestState& state) noexcept;
 
 /// Time from sent_at() to the first byte of the response, or to now if none came.
 [[nodiscard]] core::Millis latency_of(const RequestState& state, core::Millis now) noexcept;
 
-/// Is a call with this outcome a measurement of the member's speed? Not while the client's upload goes on: a member
-/// that answers meanwhile may have waited for the client before.
+/// Does a call with this outcome measure the member's speed? Not if the client's upload is still going on: the member
+/// may have waited for the client before it answered.
 [[nodiscard]] bool is_timed(const RequestState& state, core::Outcome outcome) noexcept;
 
-/// The member has the whole request, as far as that is known.
+/// Does the member have the whole request, as far as that is known?
 [[nodiscard]] bool has_all(const RequestState& state) noexcept;
 
-/// The call has been slower than CircuitBreakerSlowCall so far.
+/// Is the call slower than CircuitBreakerSlowCall by now?
 [[nodiscard]] bool is_slow(const RequestState& state) noexcept;
 
-/// Its response has gone on for longer than CircuitBreakerSettle after the headers: it is judged by them, however it
-/// ends.
+/// Has the response gone on for longer than CircuitBreakerSettle after its headers? Then the call is judged by the
+/// headers, however the response ends.
 [[nodiscard]] bool has_settled(const RequestState& state) noexcept;
 
 }  // namespace cb::httpd

@@ -1,7 +1,6 @@
-// CircuitBreakerFallback: another balancer for a request that every member was refused to.
+// CircuitBreakerFallback: another balancer for a request that all members have refused.
 //
-// Purpose: DESIGN 5. The fallback's own breakers apply, and what it refuses is refused.
-// Thread safety: each request on its own thread.
+// Purpose: the fallback's own breakers apply; what they refuse is refused.
 #ifndef CIRCUITBREAKER_HTTPD_CHOOSE_FALLBACK_HPP
 #define CIRCUITBREAKER_HTTPD_CHOOSE_FALLBACK_HPP
 
@@ -9,10 +8,10 @@
 
 namespace cb::httpd {
 
-/// Turns the request to the fallback of the balancer it was for. False if it has none, or is there already.
+/// Gives the request to the fallback of its balancer. False if there is none, or if it is there already.
 [[nodiscard]] bool take_fallback_of_balancer(RequestState& state, char** url) noexcept;
 
-/// What a fallback takes the place of.
+/// The request's state before it was given to a fallback.
 struct BeforeFallback {
     proxy_balancer* balancer;
     const char* balancer_url;
@@ -23,10 +22,10 @@ struct BeforeFallback {
 
     explicit BeforeFallback(const RequestState& state) noexcept;
 };
-/// Turns the request back to where it was meant to go.
+/// Puts that state back.
 void leave_fallback(RequestState& state, const BeforeFallback& before, char** url) noexcept;
 
-/// The same for a worker without a balancer.
+/// Gives a request for a worker without a balancer to the fallback of that worker.
 [[nodiscard]] bool take_fallback_of_worker(RequestState& state, const Breaker& breaker, char** url) noexcept;
 
 }  // namespace cb::httpd

@@ -1,10 +1,10 @@
 // The members that a request must not be given to.
 //
-// Purpose: asks every breaker of a balancer once, and shows mod_proxy a balancer in which the refused members look
-// stopped: copies of their records in the request's pool, with IN_ERROR|STOPPED set (DESIGN 4.2).
-// And the last resort: where nothing else can serve, the open member whose open time ends first (DESIGN 13).
-// Thread safety: belongs to one request.
-// Invariants: allocates only if something is hidden; each member is asked once, so a request has one draw of a ramp.
+// Purpose: asks every breaker of a balancer once, and shows mod_proxy a copy of the balancer in which the refused
+// members look stopped: copies of their records in the request's pool, with IN_ERROR|STOPPED set. It also finds the
+// last resort: where nothing else can serve, the open member whose open time ends first (DESIGN.md, Nothing else can
+// serve). Thread safety: belongs to one request. Invariants: allocates only if something is hidden. Each member is
+// asked once, so that a request draws once at a ramp.
 #ifndef CIRCUITBREAKER_HTTPD_CHOOSE_MASK_HPP
 #define CIRCUITBREAKER_HTTPD_CHOOSE_MASK_HPP
 
@@ -16,26 +16,26 @@ class Mask {
   public:
     explicit Mask(RequestState& state) noexcept;
 
-    /// False if the mask does not know that member.
+    /// Hides a member. False if the mask does not know it.
     [[nodiscard]] bool hide(const proxy_worker& worker, shm::Refusal refusal) noexcept;
-    /// Shows the next member that may be a last resort, and no other. False: there is none.
+    /// Shows the next hidden member that may be a last resort. False: there is none.
     [[nodiscard]] bool show_last_resort(RequestState& state) noexcept;
     /// The member that is shown as the last resort; nullptr: none.
     [[nodiscard]] const proxy_worker* last_resort() const noexcept { return last_resort_; }
-    /// Hides it again, for good.
+    /// Hides that member again; it is not shown another time.
     void hide_last_resort() noexcept;
     [[nodiscard]] bool is_empty() const noexcept { return hidden_ == nullptr; }
-    /// Is there a breaker among the members?
+    /// Does any member have a breaker?
     [[nodiscard]] bool has_breakers() const noexcept { return has_breakers_; }
-    /// No member is left that mod_proxy could use, and one only because of us; or the balancer is a fallback, which may
-    /// as well have none.
+    /// Is no member left that mod_proxy could use, and at least one of them only because it is hidden? For a fallback
+    /// the second part is not asked.
     [[nodiscard]] bool has_nobody_left(const RequestState& state) const noexcept;
     /// Makes `view`, a copy of the balancer, show the hidden members as stopped.
     [[nodiscard]] proxy_balancer* apply(proxy_balancer& view) const noexcept;
 
     [[nodiscard]] std::size_t count() const noexcept { return members_.size(); }
     [[nodiscard]] const proxy_worker& member(std::size_t i) const noexcept { return *members_[i]; }
-    /// Why member i is hidden by its breaker; none if it isn't, or was only tried before.
+    /// Why its breaker refuses member i; none if it does not, or if the member is hidden because it was tried before.
     [[nodiscard]] shm::Refusal refusal(std::size_t i) const noexcept;
 
   private:

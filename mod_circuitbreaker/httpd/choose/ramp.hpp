@@ -1,9 +1,9 @@
-// What a request shows at the ramps of recovering members.
+// What decides on a request at the ramps of recovering members.
 //
-// Purpose: the ticket of a request that has a sticky session is the session's. So a session comes back once, when the
-// growing share has reached it, and stays (DESIGN 5, CASES 19); one that begins at the member meanwhile stays too.
+// Purpose: the ticket of a request with a sticky session depends on the session alone. So a session comes back once,
+// when the growing share has reached it, and then stays. A session that begins at the member meanwhile stays there too.
 // Thread safety: belongs to one request.
-// Invariants: one ticket for a request and a member; who was let in by a session is let in to the ramp's end.
+// Invariants: one ticket for a request and a member. A session that was let through is let through until the ramp ends.
 #ifndef CIRCUITBREAKER_HTTPD_CHOOSE_RAMP_HPP
 #define CIRCUITBREAKER_HTTPD_CHOOSE_RAMP_HPP
 
@@ -11,10 +11,10 @@
 
 namespace cb::httpd {
 
-/// The request's ticket for that member; nullptr while its breaker has no ramp to pass.
+/// The request's ticket for that member; nullptr if its breaker is closed, so that there is nothing to ask.
 [[nodiscard]] shm::RampTicket* ramp_ticket(RequestState& state, const Breaker& breaker, shm::Slot& slot) noexcept;
 
-/// The response's headers have come: the session that it begins is at home from now on.
+/// The response's headers have come: if they begin a session, that session stays at the member.
 void note_new_session(RequestState& state) noexcept;
 
 }  // namespace cb::httpd

@@ -1,7 +1,6 @@
-// The directive table.
+// The table of directives: it reads httpd.conf into Settings.
 //
-// Purpose: reads httpd.conf into Settings. A wrong value stops the start with the directive, the value and what would
-// be right; httpd adds file and line. Thread safety: configuration time only.
+// A wrong value stops the start with the directive, the value and what would be right; httpd adds file and line.
 #ifndef CIRCUITBREAKER_HTTPD_CONFIG_DIRECTIVES_HPP
 #define CIRCUITBREAKER_HTTPD_CONFIG_DIRECTIVES_HPP
 

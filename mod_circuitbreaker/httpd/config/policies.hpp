@@ -1,4 +1,4 @@
-// The policy of one member: server, then the <Proxy> sections of its balancer, then those of its own URL (DESIGN 4.9).
+// The policy of one member: server, then the <Proxy> sections of its balancer, then those of its own URL.
 //
 // Purpose: whole names decide which section applies, not mod_proxy's prefixes, so `balancer://a` never reaches
 // `balancer://ab`, and `<Proxy "http://10.0.0.7:8080">` refines one member.

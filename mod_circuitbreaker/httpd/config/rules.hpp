@@ -1,8 +1,8 @@
 // Verdict rules of the configuration: CircuitBreakerVerdict and CircuitBreakerProbeVerdict.
 //
-// Purpose: DESIGN 6. A rule is a verdict, the statuses and classes it is about (core::Rule), and further conditions
-// that must all hold. First match wins; behind all rules stand the built-in ones (core::builtin_verdict). Thread
-// safety: made while the configuration is read, read-only afterwards.
+// Purpose: a rule is a verdict, the statuses and classes it is about (core::Rule), and further conditions that must all
+// hold. The first rule that matches decides; the built-in ones (core::builtin_verdict) come last.
+// Thread safety: made while the configuration is read, read-only afterwards.
 #ifndef CIRCUITBREAKER_HTTPD_CONFIG_RULES_HPP
 #define CIRCUITBREAKER_HTTPD_CONFIG_RULES_HPP
 

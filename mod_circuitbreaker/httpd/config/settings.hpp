@@ -74,7 +74,7 @@ void overlay(apr_pool_t* p, Settings& outer, const Settings& inner) noexcept;
 
 /// The per-directory configuration. What a <Proxy> section sets makes a member's policy (policies.hpp); what Location,
 /// Directory, Files and If set is laid over it for a request. They are kept apart because mod_proxy's own walk applies
-/// <Proxy> sections by prefix, and sometimes not at all (DESIGN 4.9).
+/// <Proxy> sections by prefix, and not at all for a request that a handler or a per-directory RewriteRule sends.
 struct DirConfig {
     Settings section;
     Settings request;

@@ -1,4 +1,4 @@
-// One event of a breaker as a line of JSON (DESIGN 8).
+// One event of a breaker as a line of JSON.
 //
 // Purpose: the form of the event log's lines; event_log.hpp writes them.
 // Thread safety: reads shared memory; no state of its own. Runs inside request threads: no allocation, a bounded stack.

@@ -1,7 +1,6 @@
-// The filter through which everything passes that the scheme handler answers.
+// The output filter next to the scheme handler: its whole answer passes here.
 //
-// It sees where the answer begins, ends or breaks off, has the call judged, and lets the answer go or holds it.
-// Thread safety: each request on its own thread.
+// Purpose: sees where the answer begins, ends or breaks off, has the call judged, and passes the answer on or holds it.
 #ifndef CIRCUITBREAKER_HTTPD_FAILOVER_ANSWER_FILTER_HPP
 #define CIRCUITBREAKER_HTTPD_FAILOVER_ANSWER_FILTER_HPP
 
@@ -11,7 +10,7 @@ namespace cb::httpd {
 
 void register_answer_filter() noexcept;
 
-/// Puts it next to the scheme handler that is about to run.
+/// Adds the filter for the scheme handler that is about to run.
 [[nodiscard]] ap_filter_t* add_answer_filter(RequestState& state) noexcept;
 
 }  // namespace cb::httpd

@@ -72,8 +72,8 @@ void fill(Breaker& breaker, apr_pool_t* p, const server_rec* server, const Vhost
     breaker.name = apr_pstrdup(p, MemberText(breaker.identity).text);
 }
 
-/// While a breaker acts, mod_proxy must not mark, retry or force the member (DESIGN 4.4). Other processes change other
-/// bits of the status meanwhile, hence the atomic access to httpd's plain field.
+/// While a breaker acts, mod_proxy must not mark, retry or force the member. Other processes change other bits of the
+/// status meanwhile, hence the atomic access to httpd's plain field.
 void own_error_state(shm::Slot& slot, proxy_worker_shared& worker, bool is_fresh) noexcept {
     const unsigned before = __atomic_fetch_or(&worker.status, PROXY_WORKER_IGNORE_ERRORS, __ATOMIC_SEQ_CST);
     if ((before & PROXY_WORKER_IGNORE_ERRORS) == 0) {

@@ -1,9 +1,10 @@
 // The breakers of this process: from mod_proxy's worker to policy and shared slot.
 //
 // Purpose: built by the parent in post_config, inherited by every child, completed in a child for members that are
-// added at run time. Keyed by `proxy_worker_shared`, which virtual hosts that inherit a balancer share. Thread safety:
-// find() from any thread, lock-free. build() in post_config, adopt_child() in child_init. Invariants: a Breaker is
-// never freed or changed while requests run, except that `slot` of a busy one may be filled in.
+// added at run time. Keyed by `proxy_worker_shared`, which virtual hosts that inherit a balancer share.
+// Thread safety: find() from any thread, lock-free; build() in post_config.
+// Invariants: a Breaker is never freed or changed while requests run, except that the slot of one that had none may be
+// filled in.
 #ifndef CIRCUITBREAKER_HTTPD_MEMBERS_REGISTRY_HPP
 #define CIRCUITBREAKER_HTTPD_MEMBERS_REGISTRY_HPP
 

@@ -1,9 +1,9 @@
 // What an operator can do to a breaker, by POST to the status page.
 //
-// Purpose: DESIGN 8, CASES 30. Force open, force closed, reset, back to automatic; only where CircuitBreakerControl is
-// On, only by POST, only with the token of a page of ours, only from a page of the same host.
-// Thread safety: each request on its own thread. draw_action_token() is the parent's, in post_config.
-// Invariants: whatever is refused changes nothing and leaves one line in the error log, as does whatever is done.
+// Purpose: force open, force closed, reset, back to automatic. Only where CircuitBreakerControl is On, only by POST,
+// only with the token of one of our pages, and only from a page of the same host. Thread safety: each request on its
+// own thread. draw_action_token() is the parent's, in post_config. Invariants: whatever is refused changes nothing and
+// leaves one line in the error log, as does whatever is done.
 #ifndef CIRCUITBREAKER_HTTPD_PAGES_ACTIONS_HPP
 #define CIRCUITBREAKER_HTTPD_PAGES_ACTIONS_HPP
 

@@ -1,7 +1,7 @@
 // The status page itself.
 //
-// Purpose: DESIGN 8. What is out, since when, why, what was tried and when it will be probed, from top to bottom; on a
-// phone, in the dark, and without JavaScript. Thread safety: writes one request's response.
+// Purpose: says from top to bottom who is out, since when, why, what was tried and when it will be probed; on a phone,
+// in the dark, and without JavaScript.
 #ifndef CIRCUITBREAKER_HTTPD_PAGES_HTML_HPP
 #define CIRCUITBREAKER_HTTPD_PAGES_HTML_HPP
 

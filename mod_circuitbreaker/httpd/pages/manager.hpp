@@ -1,7 +1,7 @@
 // Our part of balancer-manager.
 //
-// Purpose: DESIGN 4.11. That page has no hook for others: an output filter adds a section before `</body>`, or elements
-// of a namespace of ours before `</httpd:manager>`, and leaves every other byte as it is.
+// Purpose: that page has no hook for other modules. So an output filter adds a section before `</body>`, or elements of
+// our own namespace before `</httpd:manager>`, and leaves every other byte as it is.
 // Thread safety: each request on its own thread.
 // Invariants: a page that does not end as balancer-manager's own does passes unchanged.
 #ifndef CIRCUITBREAKER_HTTPD_PAGES_MANAGER_HPP

@@ -64,8 +64,8 @@ void put_would_reject(Exposition& out, const Member& member) noexcept {
     put_refusals(out, member.slot.totals.would_refuse);
 }
 
-/// Changes of state that can happen (DESIGN 2): all of them are shown from the start, as a counter that appears with
-/// its first event hides that event from rate().
+/// Changes of state that can happen. All of them are shown from the start: a counter that appears with its first event
+/// hides that event from rate().
 bool can_follow(core::State from, core::State to) noexcept {
     using core::State;
     if (from == to) return false;

@@ -1,10 +1,10 @@
-// The environment CIRCUIT_BREAKER_*: for logs and expressions, not for applications.
+// The environment variables CIRCUIT_BREAKER_*: for logs and expressions, not for applications.
 //
-// Purpose: whoever is sent a request by FastCGI, SCGI, uwsgi or CGI is sent its environment. So these variables stand
-// there only once that has been done: from the first sign of an answer on. Requests that httpd makes of others
+// Purpose: FastCGI, SCGI, uwsgi and CGI send a request's whole environment to the application. So these variables are
+// set only after that, when the first bytes of an answer have come. Requests that httpd makes of this one
 // (ErrorDocument, internal redirects, subrequests) inherit them, with REDIRECT_ before their names; see `redirects`. In
-// Observe, which changes nothing, they come with the log.
-// Thread safety: one request's.
+// Observe, which changes nothing, they are set only for the log. Thread safety: belongs to the thread that handles the
+// request.
 #ifndef CIRCUITBREAKER_HTTPD_REQUEST_ENVIRONMENT_HPP
 #define CIRCUITBREAKER_HTTPD_REQUEST_ENVIRONMENT_HPP
 
@@ -12,24 +12,24 @@
 
 namespace cb::httpd {
 
-/// From now on the environment has them: the request has been sent, or will not be.
+/// Sets them from now on: the request has been sent, or will not be.
 void show_environment(RequestState& state) noexcept;
-/// The same when its answer comes, where we don't watch for that.
+/// Sets them when the answer comes, for a call that we don't watch.
 void show_environment_at_answer(RequestState& state) noexcept;
-/// The opposite, before it is sent (again).
+/// Removes them, before the request is sent (again).
 void hide_environment(RequestState& state) noexcept;
-/// All of them, as the log shall see them.
+/// Sets all of them for the log.
 void log_environment(request_rec* r, const Told& told, const apr_table_t* inherited) noexcept;
 
-/// What CIRCUIT_BREAKER_VERDICT says.
+/// The value of CIRCUIT_BREAKER_VERDICT.
 void tell_verdict(RequestState& state, const char* verdict) noexcept;
-/// What CIRCUIT_BREAKER_REJECTED says.
+/// The value of CIRCUIT_BREAKER_REJECTED.
 void tell_refusal(RequestState& state, const char* reason) noexcept;
 
 /// Takes inherited variables out of the request's environment. nullptr: there were none.
 [[nodiscard]] apr_table_t* take_inherited(request_rec* r) noexcept;
 
-/// While an expression of ours is evaluated.
+/// While it lives, the variables are set: for the evaluation of one of our expressions.
 class ForExpressions {
   public:
     explicit ForExpressions(const RequestState& state) noexcept;

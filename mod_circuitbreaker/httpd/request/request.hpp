@@ -1,8 +1,8 @@
-// What we keep of one request: the choice of a member and the call that is being made.
+// What the module keeps of one request: the choice of a member, and the call that is being made.
 //
-// Purpose: shared by all that handle a request; lives in the request's pool.
+// Purpose: shared by everything that handles a request. It lives in the request's pool.
 // Thread safety: belongs to the thread that handles the request.
-// Invariants: at most one permit at a time; a cleanup on the request's pool gives it back if nothing else did
+// Invariants: at most one permit at a time. A cleanup on the request's pool gives it back if nothing else did
 // (call.cpp).
 #ifndef CIRCUITBREAKER_HTTPD_REQUEST_REQUEST_HPP
 #define CIRCUITBREAKER_HTTPD_REQUEST_REQUEST_HPP
@@ -16,16 +16,16 @@ namespace cb::httpd {
 
 /// The calls of one request, as CircuitBreakerFailover sees them.
 struct Failover {
-    const Snapshot* before = nullptr;     // nullptr: the present call's answer goes to the client, whatever it is
-    bool keeps_body = false;              // so that the request may be sent again
+    const Snapshot* before = nullptr;     // nullptr: the answer of the present call goes to the client in any case
+    bool keeps_body = false;              // the body is kept, so that the request can be sent again
     const proxy_worker* first = nullptr;  // member of the first call
     core::Millis began_at = 0;
     int calls = 0;
-    int tries = 0;  // of these, the ones with a connection to their member
+    int tries = 0;  // of these, the calls that had a connection to their member
 };
 struct Ramp;  // ramp.cpp
 
-/// What CIRCUIT_BREAKER_* say of the last call, or of the refusal; nullptr: nothing. See `environment`.
+/// The values of CIRCUIT_BREAKER_*, of the last call or of the refusal; nullptr: not set. See `environment`.
 struct Told {
     const char* member = nullptr;  // of a call
     const char* state = nullptr;
@@ -33,11 +33,11 @@ struct Told {
     const char* rejected = nullptr;
     const char* fallback = nullptr;
     bool is_probe = false;
-    bool is_observed = false;  // the call, by a breaker that changes nothing
-    bool is_shown = false;     // the environment has it
+    bool is_observed = false;  // the breaker is in Observe
+    bool is_shown = false;     // they are in the environment
 };
 
-/// The refusal that ends first of those that a request has met.
+/// Of the refusals that a request has met, the one that ends first.
 struct Refused {
     shm::Refusal why = shm::Refusal::none;  // none: it has met none
     core::Millis wait = 0;
@@ -49,44 +49,45 @@ struct RequestState {
     proxy_server_conf* conf = nullptr;
     proxy_balancer* balancer = nullptr;  // the real one; nullptr for a worker without
     const char* balancer_url = nullptr;  // *url before a member was chosen
-    proxy_worker** tried = nullptr;      // members that have had this request, or refused it when asked
+    proxy_worker** tried = nullptr;      // members that have been sent this request, or have refused it
     int tried_count = 0;
-    proxy_worker** failed = nullptr;            // its members without a breaker that have failed the request
-    const proxy_balancer* failed_of = nullptr;  // that balancer
+    proxy_worker** failed = nullptr;            // members without a breaker that have failed this request
+    const proxy_balancer* failed_of = nullptr;  // the balancer of `failed`
     int failed_count = 0;
     RequestBody* body = nullptr;         // nullptr: the request has none
-    Ramp* ramps = nullptr;               // of the members that were recovering when they were asked
+    Ramp* ramps = nullptr;               // the request's tickets for recovering members
     const char* probe_header = nullptr;  // set in headers_in for this attempt
     bool is_marked = false;              // as a probe
-    bool is_fallback = false;            // the balancer is another one's fallback
+    bool is_fallback = false;            // the balancer is the fallback of the one that refused
     bool is_nested = false;              // we are running mod_proxy's own hook
-    bool is_abandoned_at_end = false;    // the cleanup is registered that gives the permit back
+    bool is_abandoned_at_end = false;    // the cleanup that gives the permit back is registered
     Refused refused;
     Told told;
-    apr_table_t* inherited = nullptr;   // of CIRCUIT_BREAKER_*, from the request that this one was made of
-    const char* retry_after = nullptr;  // what a refusal has put into err_headers_out
+    apr_table_t* inherited = nullptr;   // CIRCUIT_BREAKER_* of the request that this one was made of
+    const char* retry_after = nullptr;  // the Retry-After that a refusal has put into err_headers_out
     Call call;
     Failover failover;
 };
 
-/// The state of this request; made when asked for first. nullptr if `is_wanted` is false and there is none.
+/// The state of this request. If there is none, makes one (`is_wanted`) or returns nullptr.
 [[nodiscard]] RequestState* request_state(request_rec* r, bool is_wanted) noexcept;
 
-/// What holds of that directive for this request: a <Location>'s word or the like, or else the member's policy.
+/// The policy with the value of that directive for this request: from a <Location>, <Directory>, <Files> or <If> that
+/// sets it, or else the member's.
 [[nodiscard]] inline const core::Policy& policy_for(const request_rec* r, const Breaker& breaker,
                                                     Directive directive) noexcept {
     const Settings* const said = said_for_request(r, directive);
     return said != nullptr ? said->policy : breaker.policy;
 }
 
-/// Next to the handler, before the filters of others on the way to the client.
+/// Adds an output filter next to the handler, before those of other modules.
 ap_filter_t* add_first_filter(request_rec* r, ap_filter_rec_t* filter, void* context) noexcept;
 
-/// The policy's value unless a <Location>, <Directory>, <Files> or <If> of this request says otherwise.
+/// CircuitBreakerSettle for this request (see policy_for).
 [[nodiscard]] core::Millis settle_time(const request_rec* r, const Breaker& breaker) noexcept;
-/// Time that mod_proxy gives a silent member before it gives up (`timeout=`, ProxyTimeout, Timeout), ms.
+/// How long mod_proxy waits for a silent member (`timeout=`, ProxyTimeout, Timeout), ms.
 [[nodiscard]] core::Millis member_timeout(const request_rec* r, const proxy_worker& worker) noexcept;
-/// CircuitBreakerBodyLimit, likewise.
+/// CircuitBreakerBodyLimit for this request.
 [[nodiscard]] std::uint32_t body_limit(const RequestState& state) noexcept;
 /// A field of the member's answer. (ap_scan_script_header_err: FastCGI's and SCGI's are in err_headers_out.)
 [[nodiscard]] inline const char* answer_field(const request_rec* r, const char* name) noexcept {
