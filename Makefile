@@ -1,5 +1,6 @@
 # make            builds build/mod_circuitbreaker.so
-# make test       installs what is missing, builds, runs every test
+# make test       installs what is missing, builds, runs every test (make check: without installing)
+# make test MPM=all   the same, with each test on every MPM; else only tests of processes, threads and signals are
 # make run        installs what is missing, builds, starts the demo on 127.0.0.1:8080 (PORT=n: another port)
 # make install    installs the module into this machine's httpd (then: a2enmod circuitbreaker)
 # make simulation writes the plot in README.md and prints its tables
@@ -21,10 +22,11 @@ MODULE_FLAGS = $(subst ;,,$(call apxs,CFLAGS)) -std=c++20 $(WARNINGS) -fPIC -fvi
 	-fno-exceptions -fno-rtti -flto -D_GNU_SOURCE -DLINUX -D_REENTRANT $(INCLUDES) $(HTTPD_INCLUDES)
 # -O0 and few debug symbols: most of the tests' time is the compiler's.
 TEST_FLAGS = -std=c++20 -O0 -g1 $(WARNINGS) -pthread -D_GNU_SOURCE -DLINUX -D_REENTRANT $(INCLUDES) -Itests $(HTTPD_INCLUDES)
+STEPS := -O1 -DCB_TEST_STEPS
 
 CORE := $(wildcard mod_circuitbreaker/core/*.cpp)
 SHM := $(wildcard shm/*.cpp)
-HTTPD := $(wildcard mod_circuitbreaker/httpd/*.cpp mod_circuitbreaker/httpd/*/*.cpp) mod_circuitbreaker/mod_circuitbreaker.cpp
+HTTPD := $(sort $(shell find mod_circuitbreaker/httpd -name '*.cpp')) mod_circuitbreaker/mod_circuitbreaker.cpp
 SUPPORT := $(filter-out %_test.cpp,$(wildcard tests/support/*.cpp))
 
 module_objects := $(patsubst %.cpp,$(BUILD)/module/%.o,$(CORE) $(SHM) $(HTTPD))
@@ -55,16 +57,22 @@ $(BUILD)/program/%.o: %.cpp
 	@echo "  c++ $<"
 	@$(CXX) -std=c++20 -O2 -g $(WARNINGS) -D_GNU_SOURCE -MMD -MP -c $< -o $@
 
-$(BUILD)/tests/%.o: %.cpp
+# What nearly every test includes is read once; a compiler that can't use it takes tests/precompiled.hpp itself.
+$(BUILD)/tests/precompiled.hpp.gch $(BUILD)/steps/precompiled.hpp.gch: tests/precompiled.hpp Makefile
+	@mkdir -p $(@D)
+	@echo "  c++ $@"
+	@$(CXX) $(TEST_FLAGS) $(if $(findstring /steps/,$@),$(STEPS)) -MMD -MP -x c++-header $< -o $@
+
+$(BUILD)/tests/%.o: %.cpp $(BUILD)/tests/precompiled.hpp.gch
 	@mkdir -p $(@D)
 	@echo "  c++ $<"
-	@$(CXX) $(TEST_FLAGS) -MMD -MP -c $< -o $@
+	@$(CXX) -I$(BUILD)/tests -include precompiled.hpp $(TEST_FLAGS) -MMD -MP -c $< -o $@
 
 # The shared-memory code once more, with its steps visible to the tests that kill processes between any two of them.
-$(BUILD)/steps/%.o: %.cpp
+$(BUILD)/steps/%.o: %.cpp $(BUILD)/steps/precompiled.hpp.gch
 	@mkdir -p $(@D)
 	@echo "  c++ $<"
-	@$(CXX) $(TEST_FLAGS) -O1 -DCB_TEST_STEPS -MMD -MP -c $< -o $@
+	@$(CXX) -I$(BUILD)/steps -include precompiled.hpp $(TEST_FLAGS) $(STEPS) -MMD -MP -c $< -o $@
 
 # --- tests ---
 $(BUILD)/unit_tests: $(call test_objects,$(wildcard tests/unit/*.cpp) $(CORE))

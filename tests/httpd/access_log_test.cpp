@@ -64,7 +64,7 @@ class AccessLog : public TrafficTest {
                " fallback=" + fallback;
     }
 };
-INSTANTIATE_TEST_SUITE_P(Mpms, AccessLog, each_mpm, mpm_name);
+INSTANTIATE_TEST_SUITE_P(Mpms, AccessLog, any_mpm, mpm_name);
 
 TEST_P(AccessLog, HasTheMemberItsStateTheVerdictAndTheReasonOfARefusal) {
     Backend app("app");

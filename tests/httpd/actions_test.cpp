@@ -21,7 +21,11 @@ class Actions : public TrafficTest {
     Backend app_{"app"};
 };
 
-INSTANTIATE_TEST_SUITE_P(Httpd, Actions, each_mpm, mpm_name);
+INSTANTIATE_TEST_SUITE_P(Httpd, Actions, any_mpm, mpm_name);
+
+/// What several children do at once.
+class ActionsOfAllChildren : public Actions {};
+INSTANTIATE_TEST_SUITE_P(Httpd, ActionsOfAllChildren, each_mpm, mpm_name);
 
 TEST_P(Actions, ForceAMemberOpenAndClosedAndGiveItBack) {
     Httpd httpd(controlled(plain_worker(app_)));
@@ -56,7 +60,7 @@ TEST_P(Actions, ResetClosesAnOpenBreaker) {
     EXPECT_EQ(statuses(1, httpd.url("/app/")), "200");
 }
 
-TEST_P(Actions, AreSeenByEveryChildAndOutliveARestart) {
+TEST_P(ActionsOfAllChildren, AreSeenByEveryChildAndOutliveARestart) {
     Backend seats("seats");
     Httpd httpd(few_threads_each(controlled(seats_at(seats) + plain_worker(app_)), 4));
     httpd.start();

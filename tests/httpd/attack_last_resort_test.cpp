@@ -30,7 +30,7 @@ class AttackLastResort : public LastResortTest {
         return "<Proxy \"" + member.member() + "\">\n    CircuitBreaker Off\n</Proxy>\n";
     }
 };
-INSTANTIATE_TEST_SUITE_P(Mpms, AttackLastResort, each_mpm, mpm_name);
+INSTANTIATE_TEST_SUITE_P(Mpms, AttackLastResort, any_mpm, mpm_name);
 
 TEST_P(AttackLastResort, SecondsInEachStateNeverFall) {
     Httpd httpd(site(last_resort_policy + metrics_location, both()));

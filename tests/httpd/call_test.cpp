@@ -61,7 +61,7 @@ class UploadServer {
 };
 
 class Call : public TrafficTest {};
-INSTANTIATE_TEST_SUITE_P(Mpms, Call, each_mpm, mpm_name);
+INSTANTIATE_TEST_SUITE_P(Mpms, Call, any_mpm, mpm_name);
 
 TEST_P(Call, ThatRunsIntoTheKeepAliveRaceNeverTripsAMember) {
     Backend app("app");
@@ -239,7 +239,7 @@ TEST_P(Call, InObserveIsJudgedLikeAnyOther) {
 }
 
 class ThreadedCall : public TrafficTest {};
-INSTANTIATE_TEST_SUITE_P(Mpms, ThreadedCall, testing::Values(Mpm::worker, Mpm::event), mpm_name);
+INSTANTIATE_TEST_SUITE_P(Mpms, ThreadedCall, any_threaded_mpm, mpm_name);
 
 TEST_P(ThreadedCall, ThatFindsTheMembersPoolExhaustedIsLocalAndNeverTripsIt) {
     Backend app("app");

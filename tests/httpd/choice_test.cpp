@@ -14,7 +14,7 @@ std::string refusals(unsigned count) {
 }
 
 class Choice : public TrafficTest {};
-INSTANTIATE_TEST_SUITE_P(Mpms, Choice, each_mpm, mpm_name);
+INSTANTIATE_TEST_SUITE_P(Mpms, Choice, any_mpm, mpm_name);
 
 TEST_P(Choice, TheBreakersTimesHoldWhateverModProxyIsToldAboutErrors) {
     struct Site {

@@ -114,7 +114,7 @@ class Deploy : public TrafficTest {
     const std::vector<App*> apps_{&a_, &b_, &c_};
     Backend operator_{"operator"};
 };
-INSTANTIATE_TEST_SUITE_P(Httpd, Deploy, each_mpm, mpm_name);
+INSTANTIATE_TEST_SUITE_P(Httpd, Deploy, any_mpm, mpm_name);
 
 TEST_P(Deploy, WithMembersDrainedInBalancerManagerLosesNothing) {
     Httpd httpd(with_pages());

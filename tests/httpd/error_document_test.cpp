@@ -27,7 +27,7 @@ class ErrorDocument : public TrafficTest {
 
     const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
-INSTANTIATE_TEST_SUITE_P(Mpms, ErrorDocument, each_mpm, mpm_name);
+INSTANTIATE_TEST_SUITE_P(Mpms, ErrorDocument, any_mpm, mpm_name);
 
 TEST_P(ErrorDocument, ThatIsAFileComesWithTheStatusTheHeaderAndTheReason) {
     Backend app("app");

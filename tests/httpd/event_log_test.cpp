@@ -25,7 +25,11 @@ double events_lost(const Httpd& httpd) {
 }
 
 class EventLog : public TrafficTest {};
-INSTANTIATE_TEST_SUITE_P(Mpms, EventLog, each_mpm, mpm_name);
+INSTANTIATE_TEST_SUITE_P(Mpms, EventLog, any_mpm, mpm_name);
+
+/// What many children, restarts and a program of its own do.
+class EventLogOfProcesses : public EventLog {};
+INSTANTIATE_TEST_SUITE_P(Mpms, EventLogOfProcesses, each_mpm, mpm_name);
 
 TEST_P(EventLog, HasOneLineForEachChangeOfStateWithWhatLedToIt) {
     Backend app("app");
@@ -81,7 +85,7 @@ TEST_P(EventLog, HasOneLineForEachChangeOfStateWithWhatLedToIt) {
     EXPECT_EQ(events[4].number_in("probes", "succeeded"), 1);
 }
 
-TEST_P(EventLog, OfManyMembersThatTripAtOnceInManyChildrenHasWholeLinesOnly) {
+TEST_P(EventLogOfProcesses, OfManyMembersThatTripAtOnceInManyChildrenHasWholeLinesOnly) {
     std::vector<std::unique_ptr<Backend>> backends;
     std::string proxied;
     for (int i = 0; i < 12; ++i) {
@@ -111,7 +115,7 @@ TEST_P(EventLog, OfManyMembersThatTripAtOnceInManyChildrenHasWholeLinesOnly) {
     EXPECT_EQ(members.size(), 12U) << "each once";
 }
 
-TEST_P(EventLog, GoesOnOverRestartsAndTellsOfSuppressedTrips) {
+TEST_P(EventLogOfProcesses, GoesOnOverRestartsAndTellsOfSuppressedTrips) {
     Backend one("one");
     Backend two("two");
     const std::string policy =
@@ -227,7 +231,7 @@ TEST_P(EventLog, ToANamedPipeWithoutAReaderDoesNotStopHttpd) {
     EXPECT_EQ(events_lost(httpd), 1);
 }
 
-TEST_P(EventLog, OfAProgramIsRestartedByHttpdWhenItDiesAndAfterAGracefulRestart) {
+TEST_P(EventLogOfProcesses, OfAProgramIsRestartedByHttpdWhenItDiesAndAfterAGracefulRestart) {
     Backend app("app");
     Httpd httpd(
         site(std::string(quick_policy) + "CircuitBreakerOpenTime 100ms factor=1 jitter=0\n", plain_worker(app)));

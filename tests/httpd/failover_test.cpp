@@ -5,7 +5,11 @@ namespace cb::test {
 namespace {
 
 class FailedConnect : public TrafficTest {};
-INSTANTIATE_TEST_SUITE_P(Mpms, FailedConnect, each_mpm, mpm_name);
+INSTANTIATE_TEST_SUITE_P(Mpms, FailedConnect, any_mpm, mpm_name);
+
+/// What several children do at once.
+class FailedConnectOfAllChildren : public FailedConnect {};
+INSTANTIATE_TEST_SUITE_P(Mpms, FailedConnectOfAllChildren, each_mpm, mpm_name);
 
 TEST_P(FailedConnect, IsChargedToItsOwnMemberThoughTheClientSees200) {
     Backend first("first");
@@ -150,7 +154,7 @@ TEST_P(FailedConnect, OfAMemberWithoutABreakerIsModProxysAffair) {
     }
 }
 
-TEST_P(FailedConnect, UnderLoadLosesNoRequestAndNoPermit) {
+TEST_P(FailedConnectOfAllChildren, UnderLoadLosesNoRequestAndNoPermit) {
     Backend one("one");
     Backend two("two");
     Backend three("three");

@@ -17,7 +17,7 @@ class Fallback : public TrafficTest {
     Backend two_{"two"};
     Backend spare_{"spare"};
 };
-INSTANTIATE_TEST_SUITE_P(Mpms, Fallback, each_mpm, mpm_name);
+INSTANTIATE_TEST_SUITE_P(Mpms, Fallback, any_mpm, mpm_name);
 
 TEST_P(Fallback, TakesOverWhenEveryMemberIsRefusedAndNotBefore) {
     Httpd httpd(

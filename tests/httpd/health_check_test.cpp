@@ -27,7 +27,7 @@ class HealthCheck : public TrafficTest {
 
     Backend app_{"app"};
 };
-INSTANTIATE_TEST_SUITE_P(Mpms, HealthCheck, each_mpm, mpm_name);
+INSTANTIATE_TEST_SUITE_P(Mpms, HealthCheck, any_mpm, mpm_name);
 
 TEST_P(HealthCheck, ThatPassesLetsAnOpenMemberBeProbedAtOnceAndClosesNothing) {
     Httpd httpd(checked("CircuitBreakerProbes 2\nCircuitBreakerRampUp 24h from=1\n"));

@@ -143,7 +143,7 @@ class Http2 : public TrafficTest {
         EXPECT_EQ(block.number("Consecutive"), 0U);
     }
 };
-INSTANTIATE_TEST_SUITE_P(Mpms, Http2, testing::Values(Mpm::worker, Mpm::event), mpm_name);  // prefork has no HTTP/2
+INSTANTIATE_TEST_SUITE_P(Mpms, Http2, any_threaded_mpm, mpm_name);  // prefork has no HTTP/2
 
 TEST_P(Http2, AFailedCallIsMadeAgainForItsStreamAlone) {
     Backend bad("bad");

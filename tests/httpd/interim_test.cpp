@@ -67,7 +67,7 @@ class Interim : public TrafficTest {
         return is_so;
     }
 };
-INSTANTIATE_TEST_SUITE_P(Mpms, Interim, each_mpm, mpm_name);
+INSTANTIATE_TEST_SUITE_P(Mpms, Interim, any_mpm, mpm_name);
 
 TEST_P(Interim, ContinueIsNoAnswerAndAClientThatLeavesAfterItIsNeutral) {
     Backend app("app");

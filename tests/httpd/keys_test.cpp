@@ -39,7 +39,7 @@ class Keys : public TrafficTest {
     Backend two_{"two"};
 };
 
-INSTANTIATE_TEST_SUITE_P(Httpd, Keys, each_mpm, mpm_name);
+INSTANTIATE_TEST_SUITE_P(Httpd, Keys, any_mpm, mpm_name);
 
 TEST_P(Keys, ABalancerThatTwoVirtualHostsInheritHasOneBreaker) {
     const std::string pass = "ProxyPass /mine balancer://app\n";

@@ -16,7 +16,11 @@ class LastResort : public LastResortTest {
                "\">\n    CircuitBreakerOpenTime 1min factor=1 jitter=0 min=300ms\n</Proxy>\n";
     }
 };
-INSTANTIATE_TEST_SUITE_P(Mpms, LastResort, each_mpm, mpm_name);
+INSTANTIATE_TEST_SUITE_P(Mpms, LastResort, any_mpm, mpm_name);
+
+/// What several children do at once.
+class LastResortOfAllChildren : public LastResort {};
+INSTANTIATE_TEST_SUITE_P(Mpms, LastResortOfAllChildren, each_mpm, mpm_name);
 
 TEST_P(LastResort, IsTheMemberThatIsDueFirstAndComesBackAsAfterAnyProbe) {
     HttpdOptions options = site(last_resort_policy + "CircuitBreakerEventLog events.json\n", one_first() + both());
@@ -129,7 +133,7 @@ TEST_P(LastResort, ComesAfterTheFallbackAndBeforeARefusal) {
     EXPECT_TRUE(httpd.wait_for_access_line("path=/app/some/path"));
 }
 
-TEST_P(LastResort, IsProbedByNoMoreAtOnceThanConcurrentOverAllProcesses) {
+TEST_P(LastResortOfAllChildren, IsProbedByNoMoreAtOnceThanConcurrentOverAllProcesses) {
     Httpd httpd(crowded(last_resort_policy + "CircuitBreakerProbes 4 concurrent=2\n", both()));
     httpd.start();
     trip(httpd, {&one_, &two_});

@@ -10,9 +10,13 @@ namespace cb::test {
 namespace {
 
 class Metrics : public TrafficTest {};
-INSTANTIATE_TEST_SUITE_P(Mpms, Metrics, each_mpm, mpm_name);
+INSTANTIATE_TEST_SUITE_P(Mpms, Metrics, any_mpm, mpm_name);
 
-TEST_P(Metrics, SayWhatHappenedWhicheverChildrenServedIt) {
+/// What several children do at once.
+class MetricsOfAllChildren : public Metrics {};
+INSTANTIATE_TEST_SUITE_P(Mpms, MetricsOfAllChildren, each_mpm, mpm_name);
+
+TEST_P(MetricsOfAllChildren, SayWhatHappenedWhicheverChildrenServedIt) {
     Backend app("app");
     Backend seats("seats");
     Backend shut("shut");

@@ -56,7 +56,11 @@ class Modules : public TrafficTest {
     Backend app_{"app"};
 };
 
-INSTANTIATE_TEST_SUITE_P(Httpd, Modules, each_mpm, mpm_name);
+INSTANTIATE_TEST_SUITE_P(Httpd, Modules, any_mpm, mpm_name);
+
+/// What restarts do.
+class ModulesOfARunningServer : public Modules {};
+INSTANTIATE_TEST_SUITE_P(Httpd, ModulesOfARunningServer, each_mpm, mpm_name);
 
 TEST_P(Modules, WithoutModProxyItSaysSoInOneLineAndDoesNotStart) {
     HttpdOptions missing = options(
@@ -144,7 +148,7 @@ TEST_P(Modules, WithoutADirectiveEverythingIsAsIfItWereNotLoaded) {
     EXPECT_TRUE(httpd.error_lines_with("circuit").empty()) << httpd.describe();
 }
 
-TEST_P(Modules, AddedAndTakenAwayByRestartsOfARunningServer) {
+TEST_P(ModulesOfARunningServer, AddedAndTakenAwayByRestartsOfARunningServer) {
     HttpdOptions with = options({});
     const std::string config = with.config;
     with.circuitbreaker = false;

@@ -5,7 +5,7 @@ namespace cb::test {
 namespace {
 
 class Override : public TrafficTest {};
-INSTANTIATE_TEST_SUITE_P(Mpms, Override, each_mpm, mpm_name);
+INSTANTIATE_TEST_SUITE_P(Mpms, Override, any_mpm, mpm_name);
 
 TEST_P(Override, OfErrorPagesLeavesEveryVerdictAsItIs) {
     std::map<std::string, std::string> judged[2];

@@ -53,7 +53,7 @@ class ProbeBody : public TrafficTest {
     Backend app_{"app"};
     std::unique_ptr<Httpd> httpd_;
 };
-INSTANTIATE_TEST_SUITE_P(Mpms, ProbeBody, each_mpm, mpm_name);
+INSTANTIATE_TEST_SUITE_P(Mpms, ProbeBody, any_mpm, mpm_name);
 
 TEST_P(ProbeBody, OfClientsThatStallTakesNoSlotFromOthers) {
     start();

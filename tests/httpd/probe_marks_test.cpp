@@ -21,7 +21,7 @@ class ProbeMarks : public TrafficTest {
 
     Backend app_{"app"};
 };
-INSTANTIATE_TEST_SUITE_P(Mpms, ProbeMarks, each_mpm, mpm_name);
+INSTANTIATE_TEST_SUITE_P(Mpms, ProbeMarks, any_mpm, mpm_name);
 
 TEST_P(ProbeMarks, OnlyRequestsThatMayBeProbesAreAndTheOthersLeaveTheSlotFree) {
     Httpd httpd(

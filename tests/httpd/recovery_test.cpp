@@ -28,7 +28,7 @@ class Recovery : public TrafficTest {
 
     Backend app_{"app"};
 };
-INSTANTIATE_TEST_SUITE_P(Mpms, Recovery, each_mpm, mpm_name);
+INSTANTIATE_TEST_SUITE_P(Mpms, Recovery, any_mpm, mpm_name);
 
 TEST_P(Recovery, AProbeThatARuleIgnoresIsCountedAsNeitherAndItsPlaceIsFreeAgain) {
     Httpd httpd(site(std::string(quick_policy) + "CircuitBreakerProbes 2\nCircuitBreakerVerdict ignore 404\n",

@@ -5,7 +5,7 @@ namespace cb::test {
 namespace {
 
 class Refusal : public TrafficTest {};
-INSTANTIATE_TEST_SUITE_P(Mpms, Refusal, each_mpm, mpm_name);
+INSTANTIATE_TEST_SUITE_P(Mpms, Refusal, any_mpm, mpm_name);
 
 TEST_P(Refusal, SaysWhenToComeBackAndCostsTheBackendNothing) {
     Backend app("app");

@@ -19,7 +19,7 @@ namespace {
 const std::string policy = std::string(quick_policy) + long_open;
 
 class RunbookTest : public TrafficTest {};
-INSTANTIATE_TEST_SUITE_P(Mpms, RunbookTest, each_mpm, mpm_name);
+INSTANTIATE_TEST_SUITE_P(Mpms, RunbookTest, any_mpm, mpm_name);
 
 TEST_P(RunbookTest, ATripReachesEverybodyWhoIsToBeTold) {
     Backend app("app");

@@ -48,7 +48,7 @@ class Slow : public TrafficTest {
         return is_so;
     }
 };
-INSTANTIATE_TEST_SUITE_P(Mpms, Slow, each_mpm, mpm_name);
+INSTANTIATE_TEST_SUITE_P(Mpms, Slow, any_mpm, mpm_name);
 
 TEST_P(Slow, IsAMemberByItsFirstByteHoweverItFramesItsAnswerAndWhateverItsStatus) {
     const std::string not_slow = "closed Calls=1 Slow=0";

@@ -38,7 +38,7 @@ class Spare : public testing::TestWithParam<Setting> {
     Backend first_{"first"};
     Backend second_{"second"};
 };
-INSTANTIATE_TEST_SUITE_P(Kinds, Spare, testing::ValuesIn(settings()), [](const auto& info) {
+INSTANTIATE_TEST_SUITE_P(Kinds, Spare, testing::ValuesIn(of_chosen_mpms(settings())), [](const auto& info) {
     return std::string(info.param.kind.test_name) + "_" + name_of(info.param.mpm);
 });
 

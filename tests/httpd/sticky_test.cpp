@@ -20,7 +20,7 @@ void trip(const Httpd& httpd, Backend& backend, const RequestOptions& session) {
 }
 
 class Sticky : public TrafficTest {};
-INSTANTIATE_TEST_SUITE_P(Mpms, Sticky, each_mpm, mpm_name);
+INSTANTIATE_TEST_SUITE_P(Mpms, Sticky, any_mpm, mpm_name);
 
 TEST_P(Sticky, ASessionOfAnOpenMemberIsServedByAnotherOneThatIsTold) {
     Backend a("a");

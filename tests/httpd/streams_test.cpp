@@ -53,7 +53,7 @@ class Stream : public TrafficTest {
         return wait_until([&] { return summary(httpd, app.member()) == expected; }, patience, expected);
     }
 };
-INSTANTIATE_TEST_SUITE_P(Mpms, Stream, each_mpm, mpm_name);
+INSTANTIATE_TEST_SUITE_P(Mpms, Stream, any_mpm, mpm_name);
 
 TEST_P(Stream, ThatIsATunnelIsJudgedAtOnceHoldsNothingAndMayBreakAtAnyTime) {
     Backend app("app");

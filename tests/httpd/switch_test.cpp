@@ -77,10 +77,13 @@ std::string name_of_place(const testing::TestParamInfo<Where>& where) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Httpd, Switch,
-                         testing::Values(Where{Mpm::prefork, Place::balancer}, Where{Mpm::prefork, Place::persistent},
-                                         Where{Mpm::worker, Place::balancer}, Where{Mpm::worker, Place::persistent},
-                                         Where{Mpm::event, Place::balancer}, Where{Mpm::event, Place::persistent},
-                                         Where{Mpm::event, Place::plain}),
+                         testing::ValuesIn(of_chosen_mpms<Where>({{Mpm::prefork, Place::balancer},
+                                                                  {Mpm::prefork, Place::persistent},
+                                                                  {Mpm::worker, Place::balancer},
+                                                                  {Mpm::worker, Place::persistent},
+                                                                  {Mpm::event, Place::balancer},
+                                                                  {Mpm::event, Place::persistent},
+                                                                  {Mpm::event, Place::plain}})),
                          name_of_place);
 
 TEST_P(Switch, WhileItActsModProxyMarksNothing) {

@@ -10,9 +10,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "breaker_page.hpp"
@@ -139,7 +141,7 @@ class Gate {
     std::atomic<bool> open_{false};
 };
 
-/// Tests that run on every MPM.
+/// Tests of one server on the MPM that is their parameter.
 class TrafficTest : public testing::TestWithParam<Mpm> {
   protected:
     [[nodiscard]] static HttpdOptions site(const std::string& policy, const std::string& proxied) {
@@ -154,7 +156,24 @@ class TrafficTest : public testing::TestWithParam<Mpm> {
     }
 };
 
+/// For tests of what processes, threads and signals do.
 inline const auto each_mpm = testing::Values(Mpm::prefork, Mpm::worker, Mpm::event);
+
+/// Whether tests of anything else run on it: on mpm_event, and on all with MPM=all in the environment.
+[[nodiscard]] inline bool is_chosen(Mpm mpm) {
+    const char* const wanted = std::getenv("MPM");
+    return mpm == Mpm::event || (wanted != nullptr && std::string_view(wanted) == "all");
+}
+inline const auto any_mpm = testing::ValuesIn(
+    is_chosen(Mpm::worker) ? std::vector<Mpm>{Mpm::prefork, Mpm::worker, Mpm::event} : std::vector<Mpm>{Mpm::event});
+inline const auto any_threaded_mpm = testing::ValuesIn(
+    is_chosen(Mpm::worker) ? std::vector<Mpm>{Mpm::worker, Mpm::event} : std::vector<Mpm>{Mpm::event});
+/// Of these parameters of tests, those whose MPM is chosen.
+template <typename Parameter>
+[[nodiscard]] std::vector<Parameter> of_chosen_mpms(std::vector<Parameter> parameters) {
+    std::erase_if(parameters, [](const Parameter& each) { return !is_chosen(each.mpm); });
+    return parameters;
+}
 inline std::string mpm_name(const testing::TestParamInfo<Mpm>& info) {
     return name_of(info.param);
 }

@@ -25,7 +25,7 @@ class WithheldLimits : public TrafficTest {
     Backend good_{"good"};
     std::unique_ptr<Httpd> httpd_;
 };
-INSTANTIATE_TEST_SUITE_P(Mpms, WithheldLimits, each_mpm, mpm_name);
+INSTANTIATE_TEST_SUITE_P(Mpms, WithheldLimits, any_mpm, mpm_name);
 
 TEST_P(WithheldLimits, ByDefaultOnlyProbesAre) {
     start(quick_policy);

@@ -34,7 +34,7 @@ class Withheld : public TrafficTest {
     Backend good_{"good"};
     std::unique_ptr<Httpd> httpd_;
 };
-INSTANTIATE_TEST_SUITE_P(Mpms, Withheld, each_mpm, mpm_name);
+INSTANTIATE_TEST_SUITE_P(Mpms, Withheld, any_mpm, mpm_name);
 
 TEST_P(Withheld, AnAnswerLeavesNothingBehind) {
     start(all);
