@@ -24,6 +24,18 @@ void note_change(Slot& slot, std::uint64_t before_bits, const core::Step& step, 
     const core::Word after = core::unpack(step.word);
     // A reset of a closed breaker too: it is no change of state, but what is said once is said again from there on.
     const bool is_change = core::is_change(before_bits, step.word);
+    // An early round is no change of state until it succeeds.
+    const core::State left = before.early ? core::State::open : before.state;
+    if (step.transition) {
+        // Totals and times are for people: at most the update a killed child was in is lost. Release: who sees one of
+        // them sees the new word too (stays.cpp).
+        const core::Millis since = slot.since.exchange(now, std::memory_order_release);
+        if (now > since)
+            slot.totals.state_ms[static_cast<std::size_t>(left)].fetch_add(now - since, std::memory_order_release);
+        slot.totals.transition[static_cast<std::size_t>(left)][static_cast<std::size_t>(after.state)].fetch_add(
+            1, std::memory_order_relaxed);
+    }
+    // After the times: what is in the history is in them too.
     if (is_change) note_history(slot, number, {now, after.level, after.state, step.reason});
     if (before.state != core::State::half_open && after.state == core::State::half_open) forget_newcomers(slot);
     if (event.kind == core::EventKind::reset) {
@@ -31,13 +43,6 @@ void note_change(Slot& slot, std::uint64_t before_bits, const core::Step& step, 
         slot.kept_calls.store(0, std::memory_order_relaxed);
     }
     if (step.transition) {
-        // Totals and times are for people: relaxed, and at most the update a killed child was in is lost.
-        const core::Millis since = slot.since.exchange(now, std::memory_order_relaxed);
-        // An early round is no change of state until it succeeds.
-        const core::State left = before.early ? core::State::open : before.state;
-        const auto from = static_cast<std::size_t>(left);
-        if (now > since) slot.totals.state_ms[from].fetch_add(now - since, std::memory_order_relaxed);
-        slot.totals.transition[from][static_cast<std::size_t>(after.state)].fetch_add(1, std::memory_order_relaxed);
         shm::step("change.won");
         if (process.observer != nullptr) {
             const std::uint32_t consecutive = before.consecutive + (event.kind == core::EventKind::result ? 1 : 0);
@@ -91,7 +96,8 @@ core::Step apply(Slot& slot, core::Event event, const core::Policy& policy, cons
         step("control.cas");
         if (!slot.word.compare_exchange_strong(seen, decided.word, std::memory_order_seq_cst)) continue;
         if (is_new) number = take_number(slot, seen, number, decided.word);
-        note_change(slot, seen, decided, number, event, policy, process, now);
+        // A change's time is read once it has happened, not before: readers have counted on until then.
+        note_change(slot, seen, decided, number, event, policy, process, is_new ? process.clock.now() : now);
         note_early(slot, looked, decided, process, now);
         if (decided.decision != core::Decision::again) {
             note_probe(slot, event, decided, policy);

@@ -20,10 +20,14 @@ struct HistoryEntry {
     core::Reason reason = core::Reason::none;
 };
 
-/// `number`: the number of the change (changes.hpp).
+/// `number`: the number of the change (changes.hpp). Who sees the entry sees what its process wrote before.
 void note_history(Slot& slot, std::uint64_t number, const HistoryEntry& entry) noexcept;
 
-/// Copies the entries, oldest first; returns their number.
+/// Is the last change, which has that number, among the entries? (0: there was none yet.)
+[[nodiscard]] bool is_in_history(const Slot& slot, std::uint64_t number) noexcept;
+
+/// Copies the entries, oldest first, up to the change with that number (the last one); returns how many.
+std::uint32_t read_history(const Slot& slot, std::uint64_t last, HistoryEntry (&entries)[kHistory]) noexcept;
 std::uint32_t read_history(const Slot& slot, HistoryEntry (&entries)[kHistory]) noexcept;
 
 }  // namespace cb::shm

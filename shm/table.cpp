@@ -1,6 +1,5 @@
 #include "table.hpp"
 
-#include <cstring>
 #include <new>
 
 #include "changes.hpp"
@@ -25,29 +24,6 @@ std::uint32_t pid_of(std::uint64_t entry) noexcept {
 }
 std::uint64_t hash_of(std::uint64_t entry) noexcept {
     return entry & kHashMask;
-}
-
-// A slot's identity is read and written byte by byte through atomics: a slot that the parent frees may get its next
-// identity while somebody still compares the last one. bind() looks again at what such a comparison says.
-char byte_of(const Identity& in_slot, std::size_t n) noexcept {
-    char& byte = const_cast<char*>(reinterpret_cast<const char*>(&in_slot))[n];  // atomic_ref wants it mutable
-    return std::atomic_ref<char>(byte).load(std::memory_order_relaxed);
-}
-
-bool same(const Identity& in_slot, const Identity& identity) noexcept {
-    const auto* const bytes = reinterpret_cast<const char*>(&identity);
-    for (std::size_t n = 0; n < sizeof identity; ++n) {
-        if (byte_of(in_slot, n) != bytes[n]) return false;
-    }
-    return true;
-}
-
-void assign(Identity& in_slot, const Identity& identity) noexcept {
-    const auto* const bytes = reinterpret_cast<const char*>(&identity);
-    auto* const to = reinterpret_cast<char*>(&in_slot);
-    for (std::size_t n = 0; n < sizeof identity; ++n) {
-        std::atomic_ref<char>(to[n]).store(bytes[n], std::memory_order_relaxed);
-    }
 }
 
 std::uint64_t child_word(std::uint32_t pid, std::uint64_t epoch) noexcept {
@@ -135,28 +111,6 @@ bool Segment::is_ready(std::uint32_t index) const noexcept {
     return claim_of(directory[index].load(std::memory_order_acquire)) == Claim::ready;
 }
 
-std::uint64_t hash_bytes(const void* data, std::size_t size, std::uint64_t seed) noexcept {
-    std::uint64_t hash = seed ^ 0xCBF29CE484222325U;
-    const auto* bytes = static_cast<const unsigned char*>(data);
-    for (std::size_t i = 0; i < size; ++i)
-        hash = (hash ^ bytes[i]) * 0x100000001B3U;
-    return hash;
-}
-
-bool make_identity(Identity& identity, std::uint64_t vhost, const char* balancer, const char* name,
-                   const char* uds_path) noexcept {
-    std::memset(&identity, 0, sizeof identity);  // padding and tails count in same() and in the hash
-    identity.vhost = vhost;
-    const std::size_t lengths[] = {std::strlen(balancer), std::strlen(name), std::strlen(uds_path)};
-    if (lengths[0] >= Identity::kBalancer || lengths[1] >= Identity::kName || lengths[2] >= Identity::kUdsPath) {
-        return false;
-    }
-    std::memcpy(identity.balancer, balancer, lengths[0]);
-    std::memcpy(identity.name, name, lengths[1]);
-    std::memcpy(identity.uds_path, uds_path, lengths[2]);
-    return true;
-}
-
 BindResult bind(const Segment& segment, const Identity& identity, std::uint64_t epoch, std::uint32_t pid,
                 std::uint32_t& index) noexcept {
     const std::uint64_t hash = hash_bytes(&identity, sizeof identity, 0);
@@ -199,6 +153,14 @@ BindResult bind(const Segment& segment, const Identity& identity, std::uint64_t 
         return BindResult::bound;
     }
     return BindResult::busy;
+}
+
+bool read_identity(const Segment& segment, std::uint32_t index, Identity& identity) noexcept {
+    const std::uint64_t before = segment.directory[index].load(std::memory_order_acquire);
+    if (claim_of(before) != Claim::ready) return false;
+    copy(identity, segment.slots[index].identity);
+    std::atomic_thread_fence(std::memory_order_acquire);  // the copy comes before the second look
+    return segment.directory[index].load(std::memory_order_relaxed) == before;
 }
 
 bool find(const Segment& segment, const Identity& identity, std::uint32_t& index) noexcept {

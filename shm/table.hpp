@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "layout.hpp"
+#include "identity.hpp"
 #include "member.hpp"
 
 namespace cb::shm {
@@ -44,12 +44,6 @@ Segment format(void* base, std::uint32_t capacity, std::uint32_t columns, std::u
 /// The segment in memory of `size` bytes; not valid if it isn't a segment of this build.
 [[nodiscard]] Segment attach(void* base, std::size_t size) noexcept;
 
-/// Fills an identity. False if a text is too long: cut, it could be that of another member.
-[[nodiscard]] bool make_identity(Identity& identity, std::uint64_t vhost, const char* balancer, const char* name,
-                                 const char* uds_path) noexcept;
-/// FNV-1a over `size` bytes, for identities and vhosts.
-[[nodiscard]] std::uint64_t hash_bytes(const void* data, std::size_t size, std::uint64_t seed) noexcept;
-
 enum class BindResult : std::uint8_t {
     bound,
     busy,  ///< another process is claiming it, or died doing so: ask again later
@@ -59,6 +53,10 @@ enum class BindResult : std::uint8_t {
 /// Finds or claims the slot of `identity` for a process forked in `epoch`.
 BindResult bind(const Segment& segment, const Identity& identity, std::uint64_t epoch, std::uint32_t pid,
                 std::uint32_t& index) noexcept;
+
+/// Copies the identity of the member in that slot. False if there is none, or it has just gone: the parent frees slots
+/// while others read them, and then what stands there becomes the next member's.
+[[nodiscard]] bool read_identity(const Segment& segment, std::uint32_t index, Identity& identity) noexcept;
 
 /// Finds the slot of `identity` without claiming one.
 [[nodiscard]] bool find(const Segment& segment, const Identity& identity, std::uint32_t& index) noexcept;

@@ -6,8 +6,8 @@
 
 #include "manager.hpp"
 #include "metrics_page.hpp"
+#include "pages.hpp"
 #include "restarts.hpp"
-#include "traffic.hpp"
 
 namespace cb::test {
 namespace {
@@ -17,7 +17,7 @@ constexpr unsigned children = 4;
 class Manager : public TrafficTest {
   protected:
     static std::string config(const std::string& policy, const std::string& members, const std::string& more = "") {
-        return policy + status_location + more + managed_balancer(members);
+        return policy + control_location + more + managed_balancer(members);
     }
     [[nodiscard]] static HttpdOptions options(const std::string& config) {
         return few_threads_each({.mpm = GetParam(), .config = config}, children);
@@ -25,13 +25,16 @@ class Manager : public TrafficTest {
 
     /// Requests that every child of the server serves one of at least; each answer must be as wanted.
     template <class Wanted>
-    void in_every_child(const Httpd& httpd, const std::string& path, Wanted wanted) {
+    void in_every_child(const Httpd& httpd, const std::string& path, Wanted wanted,
+                        const RequestOptions& options = {}) {
         EXPECT_TRUE(wait_until(
             [&] {
                 ClientForEachChild clients(httpd, seats_, children);
                 for (unsigned i = 0; i < children; ++i) {
-                    const Response response = clients.get(path);
-                    EXPECT_TRUE(wanted(response)) << response.status << " from " << response.backend();
+                    const Response response = clients.get(path, options);
+                    EXPECT_TRUE(wanted(response))
+                        << path << ": " << response.status << " from " << response.backend() << "\n"
+                        << response.body;
                 }
                 return httpd.wait_for_access_line("path=" + path + " ") &&
                        children_that_served(httpd, path) >= children;
@@ -85,6 +88,51 @@ TEST_P(Manager, AnAddedMemberIsOnTheMetricsPageOfEveryChildBeforeItsFirstRequest
         return MetricsPage(page.body).value("state", added_, {"state=\"closed\""}) == 1;
     });
     EXPECT_EQ(added_.requests(), 0U);
+}
+
+TEST_P(Manager, AnAddedMemberIsOnEveryPageOfEveryChildBeforeItsFirstRequest) {
+    Httpd httpd(options(config(counting_policy, member_line(first_),
+                               "<Location /server-status>\n    SetHandler server-status\n</Location>\n"
+                               "ProxyPass /server-status !\n" +
+                                   seats_at(seats_))));
+    httpd.start();
+    ASSERT_TRUE(httpd.wait_for_children(children));
+    // What only a child that knows it can say: its policy, its virtual host.
+    const std::string row = "<td>balancer://app</td><td>NAME</td><td>.*opens at 100%";
+    const struct {
+        std::string path;
+        std::string pattern;
+    } pages[] = {
+        {"/breakers?refresh=0", "<span class=\"name\">NAME</span></td>.*opens at 100 %"},
+        {"/breakers?format=json", "\"member\":\"NAME\",\"mode\":\"On\""},
+        {"/breakers?auto", "Member: NAME\nBalancer: balancer://app\nVhost: 127"},
+        {"/server-status", row},
+        {"/server-status?auto", "Member: NAME\nCircuitBreaker.*Balancer: balancer://app\nCircuitBreaker.*Vhost: 127"},
+        {"/balancer-manager", row},
+        {"/balancer-manager?xml=1", "<cb:worker>NAME</cb:worker>\n *<cb:mode>On<"},
+    };
+    for (const auto& [path, pattern] : pages) {
+        Backend added("added");
+        add(httpd, added);
+        std::string expected = "(" + pattern + ")";
+        expected.replace(expected.find("NAME"), 4, added.member());
+        in_every_child(httpd, path, [&](const Response& page) { return !first_match(page.body, expected).empty(); },
+                       {.headers = {{"Referer", httpd.url("/balancer-manager")}}});
+        EXPECT_EQ(added.requests(), 0U);
+    }
+}
+
+TEST_P(Manager, AnAddedMemberTakesActionsInEveryChildBeforeItsFirstRequest) {
+    Httpd httpd(options(config(counting_policy, member_line(first_), seats_at(seats_))));
+    httpd.start();
+    ASSERT_TRUE(httpd.wait_for_children(children));
+    add(httpd, added_);
+    const std::string origin = httpd.url().substr(0, httpd.url().size() - 1);
+    in_every_child(httpd, "/breakers?post", [](const Response& answer) { return answer.status == 303; },
+                   {.method = "POST",
+                    .headers = {{"Content-Type", "application/x-www-form-urlencoded"}, {"Origin", origin}},
+                    .body = form(httpd, added_, "force-open")});
+    EXPECT_EQ(BreakerPage(httpd).member(added_).at("State"), "forced-open");
 }
 
 TEST_P(Manager, AnAddedMemberHasItsOwnSectionsPolicyAndNoErrorStateOfModProxy) {

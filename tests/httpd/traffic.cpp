@@ -102,8 +102,8 @@ bool ClientForEachChild::find_seats(unsigned count) {
     return clients_.size() == count;
 }
 
-Response ClientForEachChild::get(const std::string& path) {
-    return clients_[next_++ % clients_.size()]->get(httpd_.url(path));
+Response ClientForEachChild::get(const std::string& path, const RequestOptions& options) {
+    return clients_[next_++ % clients_.size()]->get(httpd_.url(path), options);
 }
 
 std::size_t children_that_served(const Httpd& httpd, const std::string& path) {

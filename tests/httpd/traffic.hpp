@@ -95,7 +95,7 @@ class ClientForEachChild {
   public:
     ClientForEachChild(const Httpd& httpd, Backend& seats, unsigned count);
     /// The next client in turn makes the request.
-    [[nodiscard]] Response get(const std::string& path);
+    [[nodiscard]] Response get(const std::string& path, const RequestOptions& options = {});
 
   private:
     [[nodiscard]] bool find_seats(unsigned count);

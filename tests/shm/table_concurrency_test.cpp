@@ -3,10 +3,12 @@
 
 #include <numeric>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "at_once.hpp"
 #include "shm/table.hpp"
+#include "single_step.hpp"
 
 namespace cb::test {
 namespace {
@@ -101,6 +103,40 @@ TYPED_TEST(TableAtOnce, WhatIsBoundIsNotFreedAndWhatIsFreedIsNotBound) {
             EXPECT_STREQ(world.segment.slots[index].identity.name, ("m" + std::to_string(member)).c_str());
         }
     }
+}
+
+TEST(TableWhileItChanges, IdentitiesAreReadWholeOrNotAtAll) {
+    if (!SingleStep::is_possible()) GTEST_SKIP() << "this system does not let a process trace its child";
+    const World world(1);
+    // Of the n-th member and the next one each letter differs.
+    const auto member = [](unsigned n) {
+        const char letter = static_cast<char>('a' + n % 26);
+        return identity(std::string(300, letter), "balancer://" + std::string(80, letter));
+    };
+    shm::Atomic64& whole = world.board.counter[0];
+    shm::Atomic64& torn = world.board.counter[1];
+    shm::Atomic64& none = world.board.counter[2];
+    SingleStep child([&] {
+        while (world.board.stop == 0) {
+            shm::Identity seen;
+            const bool is_there = shm::read_identity(world.segment, 0, seen);
+            const bool is_whole = seen.balancer[90] == seen.name[0] && seen.name[0] == seen.name[299];
+            ++(is_there ? is_whole ? whole : torn : none);
+        }
+    });
+    // The slot gets its next member while the child is anywhere in its look.
+    for (unsigned n = 0; n < 50; ++n) {
+        (void)world.bound(member(n), 1);
+        for (unsigned steps = 0; steps < (n == 0 ? 30'000 : 500 + n); ++steps)
+            ASSERT_TRUE(child.step());
+        world.restart();
+        ASSERT_EQ(shm::free_unused(world.segment, 1), 1U);
+    }
+    world.board.stop = 1;
+    child.run_on();
+    EXPECT_GT(whole, 0U);
+    EXPECT_GT(none, 0U);
+    EXPECT_EQ(torn, 0U);
 }
 
 TYPED_TEST(TableAtOnce, ChildrenThatRegisterAtOnceGetAColumnEach) {

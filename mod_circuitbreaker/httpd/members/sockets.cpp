@@ -94,8 +94,8 @@ void Registry::meet_sockets() noexcept {
     for (std::uint32_t i = 0; i < capacity_; ++i) {
         const shm::Slot& slot = runtime.segment.slots[i];
         if ((slot.flags.load(std::memory_order_relaxed) & shm::kOfRequestedSocket) == 0) continue;
-        if (at(i) != nullptr || !runtime.segment.is_ready(i)) continue;
-        const shm::Identity identity = slot.identity;
+        shm::Identity identity;
+        if (at(i) != nullptr || !shm::read_identity(runtime.segment, i, identity)) continue;
         const Breaker* base = nullptr;
         for_each([&](Breaker& breaker) noexcept {
             const bool is_base = is_base_of(breaker, identity);

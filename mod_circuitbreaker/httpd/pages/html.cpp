@@ -132,7 +132,7 @@ void write_trouble(const HtmlOut& out, const MemberList& members, const Census& 
             continue;
         }
         MemberSnapshot member;
-        read_member(member, members.index[i]);
+        if (!read_member(member, members.index[i])) continue;
         char id[kIdText];
         write_id(id, member.id);
         out.put("<li>");
@@ -177,7 +177,7 @@ class Groups {
         out_.put("<tbody>\n");
         is_open_ = true;
         vhost_ = vhost;
-        balancer_ = member.balancer;
+        apr_cpystrn(balancer_, member.balancer, sizeof balancer_);
     }
     void leave() noexcept {
         if (is_open_) out_.put("</tbody></table></section>\n");
@@ -188,7 +188,7 @@ class Groups {
     const HtmlOut& out_;
     bool is_open_ = false;
     std::uint64_t vhost_ = 0;
-    const char* balancer_ = "";
+    char balancer_[shm::Identity::kBalancer] = "";
 };
 
 void write_footer(const HtmlOut& out, const char* nonce) noexcept {
@@ -232,7 +232,7 @@ void write_html(request_rec* r, const MemberList& members, const PageOptions& op
     Groups groups(out);
     for (std::uint32_t i = 0; i < members.count; ++i) {
         MemberSnapshot member;
-        read_member(member, members.index[i]);
+        if (!read_member(member, members.index[i])) continue;
         groups.enter(member);
         write_member_rows(out, member, options, members.count <= kManyMembers || member.state() != core::State::closed);
         apr_pool_clear(each);

@@ -171,7 +171,7 @@ void write_json(request_rec* r, const MemberList& members, const char* token) no
     out.begin_array("members");
     for (std::uint32_t i = 0; i < members.count; ++i) {
         MemberSnapshot member;
-        read_member(member, members.index[i]);
+        if (!read_member(member, members.index[i])) continue;
         put_member(out, each, member);
         apr_pool_clear(each);
     }

@@ -20,6 +20,7 @@ struct Kept {
 /// Calls `visit(member)` for every breaker of this virtual host's balancers, those added at run time included.
 template <class Visit>
 void for_each_breaker(const request_rec* r, Visit visit) noexcept {
+    runtime.registry->know_all_members();
     const proxy_server_conf* const conf = proxy_conf(r->server);
     auto* const balancers = reinterpret_cast<proxy_balancer*>(conf->balancers->elts);
     for (int b = 0; b < conf->balancers->nelts; ++b) {
@@ -27,8 +28,8 @@ void for_each_breaker(const request_rec* r, Visit visit) noexcept {
             const Breaker* const breaker = runtime.registry->find(*worker);
             if (breaker == nullptr) continue;
             MemberSnapshot member;
-            read_member(member, runtime.segment.index_of(*breaker->slot.load(std::memory_order_acquire)));
-            visit(member);
+            const std::uint32_t index = runtime.segment.index_of(*breaker->slot.load(std::memory_order_acquire));
+            if (read_member(member, index)) visit(member);
         }
     }
 }

@@ -4,7 +4,7 @@
 
 #include "exposition.hpp"
 #include "httpd/choose/refuse.hpp"
-#include "shm/history.hpp"
+#include "shm/stays.hpp"
 
 namespace cb::httpd {
 namespace {
@@ -91,38 +91,10 @@ void put_transitions(Exposition& out, const Member& member) noexcept {
     }
 }
 
-/// The newest entry of the history, or closed if there is none yet.
-core::State newest_state(const shm::Slot& slot) noexcept {
-    shm::HistoryEntry entries[shm::kHistory];
-    const std::uint32_t count = shm::read_history(slot, entries);
-    return count > 0 ? entries[count - 1].to : core::State::closed;
-}
-
-/// The state that its time belongs to. Until an early round succeeds, that is open.
-core::State state_told(std::uint64_t word) noexcept {
-    return core::is_early(word) ? core::State::open : core::state_of(word);
-}
-
 void put_state_seconds(Exposition& out, const Member& member) noexcept {
-    const shm::Slot& slot = member.slot;
-    core::Millis spent[core::kStates] = {};
-    // While a change is being noted its stay is in neither sum (shm/control.cpp), and a counter that falls looks like a
-    // restart. So again, until the state is the one noted last; not for ever, as a killed child may have left it so.
-    for (int look = 0; look < 100; ++look) {
-        const std::uint64_t before = slot.word.load(std::memory_order_seq_cst);
-        const core::State state = state_told(before);
-        const core::Millis now = runtime.process.clock.now();
-        const core::Millis since = slot.since.load(kRelaxed);
-        for (std::size_t i = 0; i < core::kStates; ++i)
-            spent[i] = slot.totals.state_ms[i].load(kRelaxed);
-        if (now > since) spent[static_cast<std::size_t>(state)] += now - since;
-        if (newest_state(slot) == state && slot.since.load(kRelaxed) == since &&
-            state_told(slot.word.load(std::memory_order_seq_cst)) == state) {
-            break;
-        }
-    }
+    const shm::Stays stays = shm::read_stays(member.slot, runtime.process.clock);
     for (std::size_t i = 0; i < core::kStates; ++i)
-        out.put(Number::seconds(spent[i]), {{"state", state_name(i)}});
+        out.put(Number::seconds(stays.ms[i]), {{"state", state_name(i)}});
 }
 
 void put_probes(Exposition& out, const Member& member) noexcept {

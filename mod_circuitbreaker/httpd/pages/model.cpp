@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "httpd/runtime.hpp"
-#include "shm/changes.hpp"
 #include "shm/early.hpp"
+#include "shm/stays.hpp"
 
 namespace cb::httpd {
 namespace {
@@ -42,7 +43,6 @@ void read_counts(Counts& counts, const shm::Totals& totals) noexcept {
     copy(counts.would_refuse, totals.would_refuse);
     for (std::size_t from = 0; from < core::kStates; ++from)
         copy(counts.transition[from], totals.transition[from]);
-    copy(counts.state_ms, totals.state_ms);
 }
 
 void read_durations(Durations& durations, const shm::Histogram& histogram) noexcept {
@@ -75,20 +75,24 @@ int compare_names(const char* a, const char* b) noexcept {
     }
 }
 
-const char* vhost_of(std::uint32_t index) noexcept {
-    const Breaker* const breaker = runtime.registry != nullptr ? runtime.registry->at(index) : nullptr;
-    return breaker != nullptr ? breaker->vhost : "";
+const Breaker* breaker_at(std::uint32_t index) noexcept {
+    return runtime.registry != nullptr ? runtime.registry->at(index) : nullptr;
 }
 
-bool comes_before(std::uint32_t a, std::uint32_t b) noexcept {
-    if (const int order = compare_names(vhost_of(a), vhost_of(b)); order != 0) return order < 0;
-    const shm::Identity& first = runtime.segment.slots[a].identity;
-    const shm::Identity& second = runtime.segment.slots[b].identity;
-    if (first.vhost != second.vhost) return first.vhost < second.vhost;
-    if (const int order = compare_names(first.balancer, second.balancer); order != 0) return order < 0;
-    if (const int order = compare_names(first.name, second.name); order != 0) return order < 0;
-    if (const int order = compare_names(first.uds_path, second.uds_path); order != 0) return order < 0;
-    return a < b;
+/// What members are ordered by, copied: what stands in the segment may change while they are sorted.
+struct SortKey {
+    std::uint32_t index;
+    const char* vhost;
+    shm::Identity identity;
+};
+
+bool comes_before(const SortKey& a, const SortKey& b) noexcept {
+    if (const int order = compare_names(a.vhost, b.vhost); order != 0) return order < 0;
+    if (a.identity.vhost != b.identity.vhost) return a.identity.vhost < b.identity.vhost;
+    if (const int order = compare_names(a.identity.balancer, b.identity.balancer); order != 0) return order < 0;
+    if (const int order = compare_names(a.identity.name, b.identity.name); order != 0) return order < 0;
+    if (const int order = compare_names(a.identity.uds_path, b.identity.uds_path); order != 0) return order < 0;
+    return a.index < b.index;
 }
 
 }  // namespace
@@ -117,26 +121,27 @@ bool MemberSnapshot::is_out() const noexcept {
     return httpd::is_out(word.state);
 }
 
-void read_member(MemberSnapshot& member, std::uint32_t index) noexcept {
+bool read_member(MemberSnapshot& member, std::uint32_t index) noexcept {
+    if (!shm::read_identity(runtime.segment, index, member.identity)) return false;
     const shm::Slot& slot = runtime.segment.slots[index];
     member.index = index;
-    member.id = id_of(slot.identity);
-    member.breaker = runtime.registry != nullptr ? runtime.registry->at(index) : nullptr;
+    member.id = id_of(member.identity);
+    member.breaker = breaker_at(index);
     member.policy = member.breaker != nullptr ? member.breaker->policy : shm::noted_policy(slot);
-    member.name = member.breaker != nullptr ? member.breaker->name : slot.identity.name;
-    member.balancer = slot.identity.balancer;
-    member.vhost = vhost_of(index);
-    member.changes = shm::read_history(slot, member.change);
-    const shm::NumberedWord now = shm::numbered_word(slot);
-    member.word = core::unpack(now.word);
-    member.changes_ever = now.number;
-    member.since = slot.since.load(kRelaxed);
-    member.now = runtime.process.clock.now();
+    member.name = member.breaker != nullptr ? member.breaker->name : member.identity.name;
+    member.balancer = member.identity.balancer;
+    member.vhost = member.breaker != nullptr ? member.breaker->vhost : "";
+    const shm::Stays stays = shm::read_stays(slot, runtime.process.clock);
+    member.word = core::unpack(stays.at.word);
+    member.changes_ever = stays.at.number;
+    member.since = stays.since;
+    member.now = stays.now;
+    member.changes = shm::read_history(slot, member.changes_ever, member.change);
     member.reason = core::Reason::none;
     if (member.changes > 0 && member.change[member.changes - 1].to == member.word.state)
         member.reason = member.change[member.changes - 1].reason;
     if (member.word.early) member.reason = core::Reason::no_other_member;
-    member.was_probed_early = shm::was_probed_early(slot.interrupted.load(kRelaxed), now.word);
+    member.was_probed_early = shm::was_probed_early(slot.interrupted.load(kRelaxed), stays.at.word);
     member.next_probe_in = member.word.state == core::State::open ? core::open_remaining(member.word, member.now) : 0;
     member.sums = shm::sums_now(slot, member.policy, runtime.process);
     member.ramp_percent = 0;
@@ -150,12 +155,11 @@ void read_member(MemberSnapshot& member, std::uint32_t index) noexcept {
         member.in_flight += runtime.segment.row(index)[column].load(kRelaxed);
     member.leases = shm::count_leases(slot);
     read_counts(member.counts, slot.totals);
-    // Until an early round succeeds, its breaker counts as open.
-    const core::State counted = member.word.early ? core::State::open : member.word.state;
-    member.counts.state_ms[static_cast<std::size_t>(counted)] += member.in_state_for();
+    std::copy(std::begin(stays.ms), std::end(stays.ms), member.counts.state_ms);
     read_durations(member.calls, slot.call_duration);
     read_durations(member.probes, slot.probe_duration);
     member.failed_calls = shm::read_failed_calls(slot, member.failed_call);
+    return true;
 }
 
 core::State state_of_member(std::uint32_t index) noexcept {
@@ -179,18 +183,23 @@ Outage outage_of(const MemberSnapshot& member) noexcept {
 
 MemberList list_members(apr_pool_t* p) noexcept {
     if (!runtime.segment.is_valid()) return {};
-    if (runtime.registry != nullptr) runtime.registry->meet_sockets();
+    if (runtime.registry != nullptr) runtime.registry->know_all_members();
     const std::uint32_t capacity = runtime.segment.header->capacity;
-    std::uint32_t count = 0;
+    std::uint32_t most = 0;
     for (std::uint32_t i = 0; i < capacity; ++i)
-        count += runtime.segment.is_ready(i) ? 1U : 0U;
-    auto* const index = static_cast<std::uint32_t*>(apr_palloc(p, (std::size_t{count} + 1) * sizeof(std::uint32_t)));
-    std::uint32_t found = 0;
-    for (std::uint32_t i = 0; i < capacity && found < count; ++i) {
-        if (runtime.segment.is_ready(i)) index[found++] = i;
+        most += runtime.segment.is_ready(i) ? 1U : 0U;
+    auto* const keys = static_cast<SortKey*>(apr_palloc(p, (std::size_t{most} + 1) * sizeof(SortKey)));
+    std::uint32_t count = 0;
+    for (std::uint32_t i = 0; i < capacity && count < most; ++i) {
+        if (!shm::read_identity(runtime.segment, i, keys[count].identity)) continue;
+        const Breaker* const breaker = breaker_at(i);
+        keys[count].index = i;
+        keys[count++].vhost = breaker != nullptr ? breaker->vhost : "";
     }
-    std::sort(index, index + found, comes_before);
-    return {index, found};
+    std::sort(keys, keys + count, comes_before);
+    auto* const index = static_cast<std::uint32_t*>(apr_palloc(p, (std::size_t{count} + 1) * sizeof(std::uint32_t)));
+    std::transform(keys, keys + count, index, [](const SortKey& key) noexcept { return key.index; });
+    return {index, count};
 }
 
 apr_time_t wall_time(const MemberSnapshot& member, core::Millis at) noexcept {
@@ -204,12 +213,13 @@ void write_id(char (&text)[kIdText], std::uint64_t id) noexcept {
 
 bool find_member(const char* id, std::uint32_t& index) noexcept {
     if (!runtime.segment.is_valid()) return false;
-    if (runtime.registry != nullptr) runtime.registry->meet_sockets();
+    if (runtime.registry != nullptr) runtime.registry->know_all_members();
     std::uint32_t found = 0;
     for (std::uint32_t i = 0; i < runtime.segment.header->capacity; ++i) {
-        if (!runtime.segment.is_ready(i)) continue;
+        shm::Identity identity;
+        if (!shm::read_identity(runtime.segment, i, identity)) continue;
         char text[kIdText];
-        write_id(text, id_of(runtime.segment.slots[i].identity));
+        write_id(text, id_of(identity));
         if (std::strcmp(text, id) != 0) continue;
         index = i;
         ++found;

@@ -3,8 +3,8 @@
 // Purpose: what the status page, its JSON and text, balancer-manager, mod_status and the metrics have in common, so
 // that none of them reads an atomic.
 // Thread safety: values. Each is read by itself while requests go on: a snapshot is no instant, but its state, level,
-// probes and open time are (one word).
-// Invariants: names point to configuration or to the segment, and are good until the request ends.
+// probes, open time, times and changes are.
+// Invariants: names point to configuration or into the snapshot.
 #ifndef CIRCUITBREAKER_HTTPD_PAGES_MODEL_HPP
 #define CIRCUITBREAKER_HTTPD_PAGES_MODEL_HPP
 
@@ -53,7 +53,12 @@ struct Outage {
 };
 
 struct MemberSnapshot {
-    std::uint32_t index;     // of its slot
+    MemberSnapshot() = default;
+    MemberSnapshot(const MemberSnapshot&) = delete;
+    MemberSnapshot& operator=(const MemberSnapshot&) = delete;
+
+    std::uint32_t index;  // of its slot
+    shm::Identity identity;
     std::uint64_t id;        // hash of its identity: the same as long as its names are
     const Breaker* breaker;  // nullptr: no configuration has it any more, but children of before still use it
     core::Policy policy;     // the defaults without a breaker
@@ -87,8 +92,8 @@ struct MemberSnapshot {
     [[nodiscard]] core::Millis in_state_for() const noexcept { return now > since ? now - since : 0; }
 };
 
-/// Reads the member in that slot, which must be ready.
-void read_member(MemberSnapshot& member, std::uint32_t index) noexcept;
+/// Reads the member in that slot. False if it has gone.
+[[nodiscard]] bool read_member(MemberSnapshot& member, std::uint32_t index) noexcept;
 
 /// The state alone.
 [[nodiscard]] core::State state_of_member(std::uint32_t index) noexcept;

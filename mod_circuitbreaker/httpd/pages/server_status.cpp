@@ -39,7 +39,7 @@ void write_short(request_rec* r, const MemberList& members) noexcept {
     ap_rprintf(r, "CircuitBreaker Members: %u\nCircuitBreaker Out: %u\n", members.count, out);
     for (std::uint32_t i = 0; i < members.count; ++i) {
         MemberSnapshot member;
-        read_member(member, members.index[i]);
+        if (!read_member(member, members.index[i])) continue;
         write_lines(r, i, member);
     }
 }
@@ -69,7 +69,7 @@ extern "C" int on_status_hook(request_rec* r, int flags) noexcept {
     is_table ? begin_section(out, Controls{}) : out.put("<h2>Circuit breakers</h2>\n<dl>\n");
     for (std::uint32_t i = 0; i < members.count; ++i) {
         MemberSnapshot member;
-        read_member(member, members.index[i]);
+        if (!read_member(member, members.index[i])) continue;
         is_table ? write_section_row(out, member, Controls{}) : write_list_item(out, member);
     }
     is_table ? end_section(out) : out.put("</dl>\n");

@@ -97,7 +97,7 @@ void write_text(request_rec* r, const MemberList& members) noexcept {
     ap_set_content_type(r, "text/plain; charset=utf-8");
     for (std::uint32_t i = 0; i < members.count; ++i) {
         MemberSnapshot member;
-        read_member(member, members.index[i]);
+        if (!read_member(member, members.index[i])) continue;
         put_member(r, member);
     }
 }
