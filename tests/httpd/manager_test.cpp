@@ -113,7 +113,7 @@ TEST_P(Manager, AnAddedMemberIsOnEveryPageOfEveryChildBeforeItsFirstRequest) {
     };
     for (const auto& [path, pattern] : pages) {
         Backend added("added");
-        add(httpd, added);
+        add_member(httpd, added);
         std::string expected = "(" + pattern + ")";
         expected.replace(expected.find("NAME"), 4, added.member());
         in_every_child(httpd, path, [&](const Response& page) { return !first_match(page.body, expected).empty(); },
@@ -126,7 +126,7 @@ TEST_P(Manager, AnAddedMemberTakesActionsInEveryChildBeforeItsFirstRequest) {
     Httpd httpd(options(config(counting_policy, member_line(first_), seats_at(seats_))));
     httpd.start();
     ASSERT_TRUE(httpd.wait_for_children(children));
-    add(httpd, added_);
+    add_member(httpd, added_);
     const std::string origin = httpd.url().substr(0, httpd.url().size() - 1);
     in_every_child(httpd, "/breakers?post", [](const Response& answer) { return answer.status == 303; },
                    {.method = "POST",
