@@ -77,7 +77,7 @@ void own_error_state(shm::Slot& slot, proxy_worker_shared& worker, bool is_fresh
     if ((before & PROXY_WORKER_IGNORE_ERRORS) == 0) {
         slot.flags.fetch_or(shm::kOwnsIgnoreErrors);
     } else if (is_fresh) {
-        slot.flags.fetch_and(~shm::kOwnsIgnoreErrors);  // ours is gone with the old status; this one is the operator's
+        slot.flags.fetch_and(~shm::kOwnsIgnoreErrors);  // the status is new, so this flag is the operator's
     }
     __atomic_fetch_and(&worker.status, ~static_cast<unsigned>(PROXY_WORKER_IN_ERROR), __ATOMIC_SEQ_CST);
 }
@@ -183,7 +183,7 @@ Registry* Registry::build(apr_pool_t* pconf, apr_pool_t* ptemp, server_rec* main
         const Settings settings = policies.settings_of(s, balancer, worker);
         const core::Policy& policy = settings.policy;
         fill(*breaker, pconf, s, vhost, balancer, worker, settings);
-        if (policy.mode == core::Mode::off) breaker->is_final = true;  // known, so that no child asks again
+        if (policy.mode == core::Mode::off) breaker->is_final = true;  // so that no child tries to bind it
         const bool is_fresh = balancer == nullptr || !is_kept;
         if (policy.mode != core::Mode::off && !registry->bind(*breaker, worker.s, is_fresh)) ++without;
         std::uint32_t index = 0;

@@ -54,7 +54,7 @@ enum class Passing : std::uint8_t {
 struct Seen {
     // The connection. Over HTTP:
     bool has_connection = false;     // mod_proxy has taken one from the pool, new or kept; it is connected next
-    bool is_new_connection = false;  // it was made for this call
+    bool is_new_connection = false;  // it was made for this call, or the member has answered a part of it
     bool is_kept_alive = false;      // it has served a request before, and this response has not begun
     bool is_kept = false;            // it has served a request before
     bool is_race = false;            // the member had closed it while it was idle, so there was no response
