@@ -1,7 +1,8 @@
 // The directive table.
 //
 // Purpose: reads httpd.conf into Settings. A wrong value stops the start with the directive, the value and what would
-// be right; httpd adds file and line. Thread safety: configuration time only.
+// be right; httpd adds file and line.
+// Thread safety: configuration time only.
 #ifndef CIRCUITBREAKER_HTTPD_CONFIG_DIRECTIVES_HPP
 #define CIRCUITBREAKER_HTTPD_CONFIG_DIRECTIVES_HPP
 
