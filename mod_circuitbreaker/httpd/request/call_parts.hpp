@@ -1,8 +1,8 @@
 // One call to one member: where it goes, what was seen of it, its answer, and how it ended.
 //
 // Purpose: the parts of a call. Each part has its writer: call/call writes `target` and `ended`, the files of call/
-// that watch write `seen`, call/verdicts and failover/ write `answer`. Thread safety: belongs to the thread that
-// handles the request.
+// that watch write `seen`, call/verdicts and failover/ write `answer`.
+// Thread safety: belongs to the thread that handles the request.
 #ifndef CIRCUITBREAKER_HTTPD_REQUEST_CALL_PARTS_HPP
 #define CIRCUITBREAKER_HTTPD_REQUEST_CALL_PARTS_HPP
 
