@@ -1,13 +1,14 @@
 // The number of a member's changes: 1, 2, 3... in the order in which they happened.
 //
 // Purpose: events are numbered by it. Each change of state has a number, and each reset of a closed breaker. The
-// control word's generation can't serve for that: the end of a ramp keeps it, and a new window shape advances it. How:
-// Slot.changes holds the number of one change, and the state and generation that this change led to. No process changes
-// the control word before the last change stands in Slot.changes. So Slot.changes is at most one change behind, and the
-// process whose CAS of the control word succeeds knows its number: the next one. Whoever finds Slot.changes behind
-// brings it up to date. Thread safety: any number of threads and processes, lock-free (checked by
-// tests/model/changes.pml). Invariants: numbers begin with 1 and are consecutive. A process that is killed after its
-// CAS has used up its number; that number is missing among the reports.
+// control word's generation can't serve for that: the end of a ramp keeps it, and a new window shape advances it.
+// How: Slot.changes holds the number of one change, and the state and generation that this change led to. No process
+// changes the control word before the last change stands in Slot.changes. So Slot.changes is at most one change
+// behind, and the process whose CAS of the control word succeeds knows its number: the next one. Whoever finds
+// Slot.changes behind brings it up to date.
+// Thread safety: any number of threads and processes, lock-free (checked by tests/model/changes.pml).
+// Invariants: numbers begin with 1 and are consecutive. A process that is killed after its CAS has used up its number;
+// that number is missing among the reports.
 #ifndef CIRCUITBREAKER_SHM_CHANGES_HPP
 #define CIRCUITBREAKER_SHM_CHANGES_HPP
 

@@ -32,13 +32,13 @@ std::uint32_t ramp_draw(Slot& slot, RampTicket& ticket) noexcept {
     return ticket.draw;
 }
 
-/// What a ramp says of that ticket, whatever its share.
+/// A ramp lets through every request whose ticket is `always`.
 Decision with_ticket(Decision decision, std::uint64_t word, const RampTicket& ticket) noexcept {
     const bool is_exempt = ticket.kind == RampTicket::Kind::always && core::state_of(word) == State::recovering;
     return is_exempt && decision == Decision::refuse ? Decision::pass : decision;
 }
 
-/// Asks to be let in, with the ticket if there is a ramp by now.
+/// Asks to be let through, with the ticket if there is a ramp by now.
 core::Step ask(Slot& slot, const Policy& policy, const Process& process, RampTicket* ticket,
                bool is_last_resort) noexcept {
     Event event;
@@ -118,7 +118,8 @@ void weigh(Slot& slot, const Policy& policy, const Process& process, const Permi
     if (decision == Decision::ask_max_open) {
         decision = trip_within_max_open(slot, event, policy, process, peers).decision;
     }
-    if (decision == Decision::ignored) slot.totals.late.fetch_add(1, kRelaxed);  // it has moved on since we looked
+    if (decision == Decision::ignored)
+        slot.totals.late.fetch_add(1, kRelaxed);  // the state has changed since we looked
 }
 
 }  // namespace
@@ -137,7 +138,7 @@ Refusal refusal_in(State state) noexcept {
 }
 
 Decision peek(Slot& slot, const Policy& policy, const Process& process, RampTicket* ticket) noexcept {
-    // Acquire: a permit is taken against the word afterwards; this only chooses whom to ask.
+    // Acquire: this only chooses whom to ask. The permit is taken by a CAS of the word afterwards.
     std::uint64_t word = slot.word.load(std::memory_order_acquire);
     const State state = core::state_of(word);
     if (state == State::closed || state == State::forced_closed) return Decision::pass;

@@ -24,9 +24,9 @@ ProbeResult result_of(const core::Event& event) noexcept {
     }
 }
 
-/// The last step of settling: overdue for the holder that is noted there, or free. That fails only when the holder has
-/// taken itself out, or been taken out by the parent, and then the lease is free; or when the parent took us for dead,
-/// and then it has seen to the lease.
+/// The last step of settling: makes the lease overdue for the holder that is noted in it, or free. The first CAS fails
+/// if the holder has given the lease back, or the parent has done so for it; then the lease becomes free. It also fails
+/// if the parent took us for dead; then the parent has taken care of the lease.
 void release(Slot& slot, std::uint32_t i, const Lease& settling, const core::Policy& policy,
              const Process& process) noexcept {
     std::uint64_t expected = settling.bits();
@@ -60,9 +60,9 @@ bool settle(Slot& slot, std::uint32_t i, std::uint64_t held, std::uint32_t holde
     return true;
 }
 
-/// The same for a lease whose deadline has passed, by the rule of its phase: whoever finds that, reports it. While the
-/// member has not answered, the call may go on and so counts against `concurrent`: a probe that `is_held` stays its
-/// holder's.
+/// Ends a lease whose deadline has passed, by the verdict of its phase, and reports it. If the member has not answered,
+/// the call may go on and still counts against `concurrent`, so with `is_held` the lease stays its holder's, as
+/// overdue.
 bool settle_by_deadline(Slot& slot, std::uint32_t i, std::uint64_t held, bool is_held, const core::Policy& policy,
                         const Process& process) noexcept {
     const Lease lease = Lease::of(held);
@@ -78,12 +78,12 @@ bool settle_by_deadline(Slot& slot, std::uint32_t i, std::uint64_t held, bool is
     return true;
 }
 
-/// The call of a probe that somebody else has ended is over: its lease is free if it is overdue, and will be free if it
-/// is just being settled. The process and the sequence say that it is the same taking: the sequence comes round after
-/// 32,768 others.
+/// The call of a probe that somebody else has ended is over: frees its lease if it is overdue, or notes that it will be
+/// free if it is just being settled. Process and sequence number show that it is still the same probe's lease: the
+/// number repeats only after 32,768 others.
 void give_back_ended(Slot& slot, std::uint32_t i, const Lease& mine) noexcept {
     std::uint64_t seen = slot.lease[i].load(std::memory_order_seq_cst);
-    for (;;) {  // it ends: settling, perhaps by the parent next, then overdue, then free
+    for (;;) {  // this ends: a lease is settling (perhaps by the parent next), then overdue, then free
         const Lease lease = Lease::of(seen);
         Lease without_me;
         if (lease.sequence != mine.sequence) return;
@@ -124,7 +124,7 @@ bool reap_lease(Slot& slot, std::uint32_t i, std::uint64_t seen, const core::Pol
 
 bool is_past_deadline(const Permit& permit, const Process& process) noexcept {
     const core::Millis now = process.clock.now();
-    // No deadline is as far from the taking as the horizon, beyond which the lease word can't tell.
+    // Every deadline lies within the horizon, beyond which the lease word can't tell whether it has passed.
     const bool is_beyond_horizon = now > permit.taken_at && now - permit.taken_at >= Lease::kHorizon;
     return is_beyond_horizon || Lease::of(permit.lease).is_past(now);
 }
@@ -148,8 +148,8 @@ Permit take_probe(Slot& slot, const core::Policy& policy, const Process& process
             step("take.begin");
             if (!slot.lease[i].compare_exchange_strong(seen, lease.bits(), std::memory_order_seq_cst)) continue;
             step("take.reserved");
-            // Relaxed, and before the word says half-open: whoever reads that there (acquire) sees this or a later one.
-            // It may be refused yet, but only because another probe was just faster, or the breaker has moved on.
+            // Relaxed, and before the word becomes half-open: whoever reads half-open (acquire) sees this time or a
+            // later one. The probe may still be refused, if another one was faster or the state has changed.
             slot.probed_at.store(now, std::memory_order_relaxed);
             core::Event event;
             event.kind = core::EventKind::admit_probe;
@@ -239,7 +239,8 @@ LeaseCounts count_leases(const Slot& slot) noexcept {
 
 void reap(Slot& slot, const core::Policy& policy, const Process& process, std::uint32_t dead_pid) noexcept {
     for (std::uint32_t i = 0; i < kLeases; ++i) {
-        // Again if somebody was faster: a lease that another one ends for the dead holder would be overdue next.
+        // Again if somebody was faster: a lease that another process is ending for the dead holder becomes overdue
+        // next.
         while (!reap_lease(slot, i, slot.lease[i].load(std::memory_order_seq_cst), policy, process, dead_pid)) {
         }
     }

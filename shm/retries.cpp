@@ -10,8 +10,8 @@ std::uint32_t tag_of(std::uint64_t bucket) noexcept {
     return static_cast<std::uint32_t>(bucket >> 32U);
 }
 
-/// Is it of the last spans? A tag just ahead (another process read the clock later) is; one far ahead counts spans of
-/// another length, and says nothing.
+/// Does the bucket belong to the last span? Also with a tag just ahead: another process has read the clock later. A tag
+/// far ahead was written for a span of another length, and does not count.
 bool is_recent(std::uint32_t tag, std::uint32_t now_tag) noexcept {
     const auto ago = static_cast<std::int32_t>(now_tag - tag);
     return ago >= -1 && ago < static_cast<std::int32_t>(kRetryBuckets);

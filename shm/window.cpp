@@ -17,10 +17,10 @@ constexpr std::uint32_t kCells = 256;
 constexpr std::uint32_t kPerCell = 16;
 constexpr std::uint32_t kLaps = 255;
 
-// How far ahead of the writer a tag may be and still count as newer. Anything further is a relic from before the tag
-// wrapped, and is overwritten. A relic within these bounds keeps today's calls out until the tag has passed it, so they
-// are no wider than a writer can be late: 16 laps are 16 windows, in which nobody sleeps between reading the clock and
-// the CAS.
+// How far ahead of the writer a tag may be and still count as newer. A tag further ahead is left from before tags
+// wrapped, and is overwritten. An old tag within these bounds would keep calls out until the writers' tags have passed
+// it. So the bounds are only as wide as a writer can be late: no writer sleeps for 16 windows (16 laps) between reading
+// the clock and the CAS.
 constexpr std::uint32_t kNewerGenerations = 64;
 constexpr std::uint32_t kNewerLaps = 16;
 

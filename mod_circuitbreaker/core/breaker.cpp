@@ -99,7 +99,7 @@ Step admit_probe(std::uint64_t bits, const Word& word, const Event& event, const
     return admit(bits, word, event, policy, now);
 }
 
-/// A trip from closed or recovering. MaxOpen is asked only where it can say no.
+/// Opens a closed or recovering breaker. MaxOpen is asked only if it can refuse that.
 Step trip(std::uint64_t bits, const Word& word, Reason reason, const Event& event, const Policy& policy,
           Millis now) noexcept {
     if (policy.max_open < 100 && event.max_open == MaxOpen::unasked) return unchanged(bits, Decision::ask_max_open);

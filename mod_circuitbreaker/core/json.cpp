@@ -76,8 +76,9 @@ const json_t* value_at(std::string_view pointer, const json_t* root) noexcept {
     return value;
 }
 
-/// The parser calls itself for each level, and a thread's stack may be small: what is nested more deeply than answers
-/// of applications are is not given to it. Up to the first byte that is no JSON, this sees strings as the parser does.
+/// The parser calls itself for each level, and a thread's stack may be small. So a body that is nested more deeply than
+/// those of applications is not given to it. Up to the first byte that is not JSON, this sees strings as the parser
+/// does.
 bool is_too_deep(std::string_view text) noexcept {
     constexpr std::size_t kMostLevels = 64;
     std::size_t levels = 0;

@@ -17,7 +17,7 @@
 namespace cb::httpd {
 namespace {
 
-/// mod_proxy's own handler, through the hook that we are called by.
+/// Runs mod_proxy's own handler, through the same hook that has called us.
 int run_handler(RequestState& state, proxy_worker& worker, char* url, const char* proxyhost,
                 apr_port_t proxyport) noexcept {
     state.is_nested = true;
@@ -37,20 +37,20 @@ int run_watched(RequestState& state, proxy_worker& worker, char* url, const char
         rv = run_handler(state, worker, url, proxyhost, proxyport);
     }
     ap_remove_output_filter(filter);
-    // Of an answer without a body nothing may have come to the filter (mod_proxy_fcgi).
+    // mod_proxy_fcgi may have passed nothing to the filter if the answer has no body.
     if (rv == OK && !call.is_answering()) note_new_session(state);
     return rv;
 }
 
-/// A call to a member without a breaker, to which a request has gone on: nothing is watched.
+/// A call to a member without a breaker, after a failover: it is not watched.
 int run_unwatched(RequestState& state, proxy_worker& worker, char* url) noexcept {
     clear_notes(state.r);
     if (state.told.fallback != nullptr) show_environment_at_answer(state);
     return run_handler(state, worker, url, nullptr, 0);
 }
 
-/// After a call that failed: the request as it was before, and another member for it. False if there is none any more:
-/// then all is as the call left it.
+/// After a failed call: puts the request back and takes another member. False if there is none; then the request is as
+/// the call has left it.
 bool go_elsewhere(RequestState& state, proxy_worker** worker, char** url) noexcept {
     Failover& failover = state.failover;
     shm::Slot& failed = *state.call.target.slot;
@@ -68,7 +68,7 @@ bool go_elsewhere(RequestState& state, proxy_worker** worker, char** url) noexce
     proxy_worker* next = nullptr;
     char* next_url = nullptr;
     if (take_another(state, **worker, &next, &next_url) != OK) {
-        hide_environment(state);  // what a refusal has told
+        hide_environment(state);  // a refusal may have set it
         if (after != nullptr) put_back(state.r, *after);
         state.told = told;
         return false;

@@ -20,7 +20,7 @@
 namespace cb::httpd {
 namespace {
 
-/// Tells of changes of state that nobody reported: the child that carried them out was killed in between.
+/// Logs that changes of state were not reported, because the child that carried them out was killed before.
 void report_gaps() noexcept {
     static std::uint32_t last_slot = 0;
     static std::uint64_t last_gap = 0;
@@ -29,9 +29,9 @@ void report_gaps() noexcept {
         shm::Slot& slot = runtime.segment.slots[i];
         const std::uint64_t changes = shm::numbered_word(slot).number;
         const std::uint64_t reports = slot.reports.load(std::memory_order_acquire);
-        if (reports >= changes) continue;  // more: of changes that came after the first look
+        if (reports >= changes) continue;  // more: further changes have come since the first look
         const std::uint64_t gap = changes - reports;
-        // Seen twice in a row, so it is no report that is just being made.
+        // Only a gap that is seen twice in a row counts: a report may just be being made.
         if (last_slot != i || last_gap != gap) {
             last_slot = i;
             last_gap = gap;
@@ -73,8 +73,7 @@ bool open_shared_state(server_rec* s, std::uint32_t members) noexcept {
     return true;
 }
 
-/// Children that ended while our code was not there to be told (the module taken out by one restart, and back by
-/// another).
+/// Clears up after children that ended while the module was not loaded (removed by one restart, and back with another).
 void clear_missed_children() noexcept {
     for (std::uint32_t i = 0; i < runtime.segment.header->columns; ++i) {
         const auto pid =

@@ -79,16 +79,16 @@ bool is_answered(const Call& call) noexcept {
     return call.seen.waits_for_100 && call.seen.line_status >= HTTP_OK;
 }
 
-/// The head with more of the body than mod_proxy_http reads before it connects: that of a spooled request, which is
-/// written at once. When such a write fails, some of it was written before.
+/// Does the brigade hold more of the body than mod_proxy_http reads before it connects? Then the request was spooled,
+/// and is written in one brigade. If that fails, part of it may have been written.
 bool is_spooled(apr_bucket_brigade* bb) noexcept {
     constexpr apr_off_t kFirstPart = 16384 + 65536;
     apr_off_t length = 0;
     return apr_brigade_length(bb, 0, &length) == APR_SUCCESS && length > kFirstPart;
 }
 
-/// A member may answer before it has read all of the request, and close. mod_proxy_http would see the failing write
-/// alone, and never read the answer. So the rest of the request is dropped here, and mod_proxy_http goes on.
+/// A member may answer before it has read the whole request, and then close. mod_proxy_http would only see that writing
+/// fails, and never read the answer. So the rest of the request is dropped here, and mod_proxy_http goes on.
 extern "C" apr_status_t on_backend_write(ap_filter_t* f, apr_bucket_brigade* bb) noexcept {
     Call* const call = running_call;
     if (call == nullptr) return ap_pass_brigade(f->next, bb);
@@ -116,7 +116,8 @@ extern "C" apr_status_t on_backend_write(ap_filter_t* f, apr_bucket_brigade* bb)
     }
     if (call->seen.handshake == Handshake::failed || !call->target.breaker->is_enforcing())
         return rv;  // Observe changes nothing
-    // What waits on a kept connection need not be the answer to this request: a 408 of a server that is about to close.
+    // Bytes that wait on a kept connection may not be the answer to this request, but a 408 from a server that closes
+    // it.
     if (!call->seen.has_written) {
         if (!call->seen.is_new_connection) return rv;
         call->seen.has_written = is_in_parts;
@@ -173,14 +174,14 @@ void register_backend_filter() noexcept {
 extern "C" int cb_on_pre_connection(conn_rec* c, void*) noexcept {
     Call* const call = running_call;
     if (call == nullptr) return OK;
-    if (call->seen.new_connection != nullptr) {  // a second one: the first address did not do
+    if (call->seen.new_connection != nullptr) {  // a second one, after the first address failed
         apr_pool_cleanup_kill(call->seen.new_connection->pool, call, on_connection_end);
     }
     call->seen.new_connection = c;
     call->seen.is_new_connection = true;
     call->seen.handshake = Handshake::none;
     if (call->seen.told == core::Outcome::connect)
-        call->seen.told = core::Outcome::none;  // of an address that did not do
+        call->seen.told = core::Outcome::none;  // that was said of an address that failed
     // Before the pool's subpools go, in which the connection's notes may live.
     apr_pool_pre_cleanup_register(c->pool, call, on_connection_end);
     ap_set_module_config(c->conn_config, &circuitbreaker_module,

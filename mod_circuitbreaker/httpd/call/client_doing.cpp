@@ -18,7 +18,7 @@ bool is_uploading(const RequestState& state) noexcept {
 }
 
 bool was_kept_waiting(const RequestState& state) noexcept {
-    constexpr core::Millis kShortest = 1000;  // of a server's patience
+    constexpr core::Millis kShortest = 1000;  // every server waits at least this long
     const RequestBody* const body = state.body;
     if (body == nullptr || !body->has_end || body->pause < kShortest) return false;
     const Call& call = state.call;

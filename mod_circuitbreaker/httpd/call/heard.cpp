@@ -99,7 +99,7 @@ constexpr apr_status_t kAjpTooBig = APR_OS_START_USERERR + 5;
 constexpr apr_status_t kAjpHeader = APR_OS_START_USERERR + 7;
 constexpr apr_status_t kAjpMethod = APR_OS_START_USERERR + 10;
 
-/// Why there is no connection: httpd lacks descriptors, ports or memory, or may not; or the member.
+/// Why there is no connection: because httpd has no descriptors, ports, memory or permission, or because of the member.
 Outcome not_connected_by(apr_status_t status) noexcept {
     const bool is_own_trouble = APR_STATUS_IS_EMFILE(status) || APR_STATUS_IS_ENFILE(status) ||
                                 APR_STATUS_IS_ENOMEM(status) || APR_STATUS_IS_EACCES(status) || status == ENOBUFS ||
@@ -115,7 +115,7 @@ Outcome broken_by(apr_status_t status) noexcept {
     return is_nonsense ? Outcome::protocol : Outcome::reset;
 }
 
-/// Not in the words of the protocol.
+/// The request can't be expressed in the protocol.
 bool cannot_be_said(apr_status_t status) noexcept {
     return status == kAjpOverflow || status == kAjpMethod || status == APR_EGENERAL;
 }
@@ -135,7 +135,7 @@ Outcome proxy_error(const Call& call, const ap_errorlog_info& said, const char* 
     if (!begins(call.target.worker->s->scheme, "ftp")) return Outcome::none;  // known otherwise, or an HTTP response
     // AH01043 or AH01048 has just said why there is no data connection.
     if (begins(message, "EPSV attempt") || begins(message, "PASV attempt")) return Outcome::none;
-    // All else that an FTP server says is an answer to what the client has asked for.
+    // Everything else that an FTP server says depends on what the client has asked for.
     return begins(message, "Error reading from remote server") ? Outcome::reset : Outcome::client;
 }
 
@@ -153,10 +153,10 @@ const Saying* find(const char* format, const char* text) noexcept {
 
 void hear(Call& call, const ap_errorlog_info& said, const char* text) noexcept {
     if (said.format == nullptr || call.is_sent()) return;
-    // What is said for debugging decides nothing: AH00957 of an address that has others after it.
+    // Debug messages decide nothing, such as AH00957 about an address that is not the last one.
     if ((said.level & APLOG_LEVELMASK) > APLOG_WARNING) return;
     const Saying* const saying = find(said.format, text);
-    if (saying == nullptr || call.seen.told == Outcome::local) return;  // what follows from that tells no more
+    if (saying == nullptr || call.seen.told == Outcome::local) return;  // later messages only follow from that
     switch (saying->kind) {
         case Kind::fixed:
             call.seen.told = saying->outcome;

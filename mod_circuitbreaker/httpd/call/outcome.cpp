@@ -23,23 +23,23 @@ bool is_gateway_failure(int rv) noexcept {
     return rv == HTTP_INTERNAL_SERVER_ERROR || rv == HTTP_BAD_GATEWAY || rv == HTTP_SERVICE_UNAVAILABLE;
 }
 
-/// Reading the request from the client failed, an input filter may have sent the answer to that already; or the
-/// protocol has no such method or transfer coding. (SCGI's 412 is what httpd makes of a script's Last-Modified.)
+/// Is this status about the request? Reading it from the client failed (an input filter may have answered already), or
+/// the protocol has no such method or transfer coding. (A 412 over SCGI comes from a script's Last-Modified.)
 bool is_request_error(int rv) noexcept {
     return (rv >= 400 && rv < 500 && rv != HTTP_PRECONDITION_FAILED) || rv == HTTP_NOT_IMPLEMENTED ||
            rv == AP_FILTER_ERROR;
 }
 
-/// mod_proxy's own flags keep requests from the member. An error that it marked since the call began doesn't: that is
-/// how it notes a failed connect (Observe leaves it its marks).
+/// Do mod_proxy's own flags keep requests from the member? An error that was marked since the call began does not
+/// count: that is how mod_proxy notes a failed connection in Observe.
 bool is_kept_from_member(const Call& call) noexcept {
     const proxy_worker_shared& worker = *call.target.worker->s;
     if (is_barred(worker)) return true;
     return (worker.status & PROXY_WORKER_IN_ERROR) != 0 && worker.error_time == call.target.error_time;
 }
 
-/// All connections of the pool were out for the whole of `acquire=` (ap_proxy_acquire_connection). Over HTTP the fixups
-/// hook tells; elsewhere it is a guess, as connections may have come back since.
+/// Were all connections of the pool in use for the whole of `acquire=` (ap_proxy_acquire_connection)? Over HTTP the
+/// fixups hook tells. Over other protocols this is a guess, because connections may have come back since.
 bool is_pool_exhausted(const Call& call) noexcept {
     if (call.target.is_http) return !call.seen.has_connection;
     const proxy_worker_shared& worker = *call.target.worker->s;
@@ -65,7 +65,7 @@ Outcome handshake_outcome(const RequestState& state) noexcept {
     return is_tls_name_of_client(state) ? Outcome::client : Outcome::connect;
 }
 
-/// The same after the handshake, when the request had been sent already.
+/// The same for a refusal after the handshake, when the request had been sent already.
 bool is_name_refused(const RequestState& state) noexcept {
     return state.call.seen.handshake == Handshake::broken && is_tls_name_of_client(state);
 }
@@ -108,7 +108,7 @@ Outcome http_outcome(const RequestState& state, int rv) noexcept {
     const bool is_late = is_timed_out(call, state.r, rv);
     if (!call.has_bytes()) {
         if (call.seen.is_tunnel && call.seen.read_status == APR_SUCCESS)
-            return Outcome::client;  // it was not the member that left
+            return Outcome::client;  // the member had not left
         if (is_uploading(state)) return Outcome::upload;
         if (is_late) return Outcome::timeout;
         if (is_name_refused(state)) return Outcome::client;
@@ -122,7 +122,7 @@ Outcome http_outcome(const RequestState& state, int rv) noexcept {
     return Outcome::protocol;
 }
 
-/// The same over a protocol whose connection we don't see: the member had some of the request, at least.
+/// The same over a protocol whose connection we don't see, when the member had at least part of the request.
 bool is_upload_broken(const RequestState& state) noexcept {
     if (!is_uploading(state)) return false;
     return !state.call.seen.is_write_failed || state.body->size > 0;
@@ -136,8 +136,8 @@ bool is_too_long_for_http2(const RequestState& state) noexcept {
     return state.call.target.worker->s->scheme[0] == 'h' && length_of_head(state.r) > kMost;
 }
 
-/// mod_proxy_http2 takes a stream that was reset without an error for one that has ended. (SCGI's body can't be
-/// counted.)
+/// Is the body shorter than announced? mod_proxy_http2 takes a stream that was reset without an error for one that has
+/// ended. (The body of an SCGI answer can't be counted.)
 bool is_stopped_early(const Call& call) noexcept {
     return call.target.worker->s->scheme[0] == 'h' && call.seen.passed_bytes < call.seen.announced;
 }
@@ -191,16 +191,16 @@ Outcome other_outcome(const RequestState& state, int rv) noexcept {
 }  // namespace
 
 Outcome answer_outcome(const RequestState& state) noexcept {
-    // It did not wait for the rest of the request.
+    // A 408 to a request whose body was on its way: the member did not wait for the rest.
     if (state.call.seen.status == HTTP_REQUEST_TIME_OUT && is_uploading(state)) return Outcome::upload;
     return core::status_outcome(state.call.seen.status);
 }
 
 Outcome broken_off_outcome(const RequestState& state) noexcept {
-    // mod_proxy_http2 stops the stream of an answer that an error page takes the place of.
+    // mod_proxy_http2 stops the stream of an answer that is replaced by an error page.
     if (has_note(state.r, "proxy-error-override")) return answer_outcome(state);
     if (is_request_bad(state) || may_be_reset_by_http2(state)) return Outcome::client;
-    // What a filter of httpd's makes of the answer is not the member's affair.
+    // The member is not charged for what a filter of httpd's does with its answer.
     if (state.call.seen.is_pass_failed) return state.r->connection->aborted ? Outcome::client : answer_outcome(state);
     if (is_uploading(state)) return Outcome::upload;
     return is_client_too_slow(state.call) ? Outcome::client : Outcome::truncated;

@@ -7,7 +7,7 @@ namespace {
 
 constexpr const char* kProbe = "CIRCUIT_BREAKER_PROBE";
 
-/// What the client's `Connection` names, mod_proxy takes out of the request: not our mark.
+/// mod_proxy removes the fields that the client's `Connection` names. Takes our header's name out of that list.
 void keep_from_connection(apr_pool_t* p, apr_table_t* fields, const char* name) noexcept {
     const char* list = apr_table_get(fields, "Connection");
     if (list == nullptr || ap_find_list_item(p, list, name) == 0) return;

@@ -34,8 +34,8 @@ int note_bytes(Call& call, apr_bucket_brigade* bb, core::Millis now) noexcept {
     call.seen.interim = is_interim ? Interim::fields : Interim::none;
     call.seen.has_interim = call.seen.has_interim || (is_interim && status != HTTP_CONTINUE);
     if (status == HTTP_CONTINUE) {
-        // The head has arrived, and the body is sent from now on: as if nothing had been, but for the connection, which
-        // has turned out to be alive.
+        // After a `100 Continue` the body is sent, and the call is where it was before. Only the connection is known to
+        // be alive now.
         call.seen.interim = Interim::fields_of_continue;
         call.seen.reached = Reached::nothing;
         call.seen.is_kept_alive = false;

@@ -18,7 +18,7 @@ core::Millis retry_after_of(const request_rec* r) noexcept {
         seconds = std::min(seconds * 10 + static_cast<core::Millis>(*at - '0'), kMaxSeconds);
     if (at != value) return *at == '\0' ? seconds * core::kMillisPerSecond : 0;
     const apr_time_t date = apr_date_parse_http(value);
-    const apr_time_t now = apr_time_now();  // a date is a matter of people's clocks
+    const apr_time_t now = apr_time_now();  // an HTTP date is wall-clock time
     return date > now ? std::min(static_cast<core::Millis>((date - now) / 1000), core::kDay) : 0;
 }
 

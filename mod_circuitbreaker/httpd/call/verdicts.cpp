@@ -84,8 +84,8 @@ bool is_compressed(const request_rec* r) noexcept {
     return encoding != nullptr && *encoding != '\0' && ap_cstr_casecmp(encoding, "identity") != 0;
 }
 
-/// Does the response bring the page, all of it? That none came with a HEAD, or the part that a Range asked for, is the
-/// client's doing.
+/// Does the response carry the whole page? An answer to HEAD has no body, and a 206 only a part of it, because the
+/// client has asked for that.
 bool has_page(const RequestState& state) noexcept {
     const int status = state.call.seen.status;
     return !state.r->header_only && status != HTTP_NO_CONTENT && status != HTTP_PARTIAL_CONTENT &&
@@ -104,7 +104,7 @@ bool make_room(Sample& sample, apr_pool_t* p, std::uint32_t limit) noexcept {
     return true;
 }
 
-/// Only what is in memory already: a file or a pipe would have to be read.
+/// Looks only at what is in memory already: a file or a pipe would have to be read.
 bool is_in_memory(const apr_bucket* b) noexcept {
     return APR_BUCKET_IS_HEAP(b) || APR_BUCKET_IS_TRANSIENT(b) || APR_BUCKET_IS_IMMORTAL(b) || APR_BUCKET_IS_POOL(b);
 }
@@ -142,11 +142,11 @@ void note_headers_for_rules(RequestState& state) noexcept {
     state.call.answer.sample.is_wanted =
         is_interested && has_page(state) && is_textual(r->content_type) && !is_compressed(r);
     if (!has_expr) return;
-    // Filters further on change the headers; a rule means the backend's.
+    // Later filters change the headers; a rule is about the member's.
     auto* const results = static_cast<bool*>(apr_palloc(r->pool, static_cast<apr_size_t>(count) * sizeof(bool)));
     const core::Outcome answer = core::status_outcome(state.call.seen.status);
     for_each_rule(state, [&](const VerdictRule& rule, int number) noexcept {
-        // All that a call can still end as.
+        // All outcomes that the call can still have.
         const bool may_match =
             core::matches(rule.codes, answer) || core::matches(rule.codes, core::Outcome::truncated) ||
             core::matches(rule.codes, core::Outcome::client) || core::matches(rule.codes, core::Outcome::upload);

@@ -16,7 +16,7 @@ namespace {
 ap_filter_rec_t* backend_filter;
 ap_filter_rec_t* tunnel_filter;
 
-/// Notes how far a probe has come. Not after its deadline, whose rule goes by what was known then.
+/// Notes how far a probe has come. Not after its deadline: its verdict is by what was known then.
 void mark(Call& call, shm::Phase phase, core::Millis due = 0) noexcept {
     if (!call.is_probe() || shm::Lease::of(call.target.permit.lease).is_past(now())) return;
     shm::mark(*call.target.slot, call.target.permit, phase, due);
@@ -68,7 +68,7 @@ apr_status_t read_on(Call& call, const ap_filter_t* f, apr_bucket_brigade* bb, a
     leave_connection(call);
     restore_timeout(call);
     call.seen.has_interim =
-        call.seen.has_interim || call.seen.is_tunnel;  // they go to the client past every filter of the request
+        call.seen.has_interim || call.seen.is_tunnel;  // a tunnel's bytes pass no filter of the request
     const int status = note_bytes(call, bb, now());
     if (status == HTTP_CONTINUE) mark(call, shm::Phase::not_sent);
     // The verdict on a tunnel is due at once: it may last for hours.
@@ -96,15 +96,15 @@ extern "C" apr_status_t on_backend_bytes(ap_filter_t* f, apr_bucket_brigade* bb,
     return read_on(call, f, bb, mode, block, readbytes);
 }
 
-/// The request is sent: what comes back?
+/// When the request has been sent: watches what comes back.
 void begin_watch(RequestState& state, ap_filter_rec_t* filter, request_rec* response, conn_rec* backend,
                  bool waits_for_100) noexcept {
     note_sent(state.call, backend, waits_for_100);
     ap_add_input_filter_handle(filter, &state, response, backend);
 }
 
-/// mod_proxy_http builds the request: it has a connection of the pool, which it connects next, unless it is a kept one.
-/// mod_proxy_wstunnel has connected before; it sends the request next, and then looks at no byte any more.
+/// When mod_proxy_http builds the request: it has taken a connection from the pool, and connects it next unless it is a
+/// kept one. mod_proxy_wstunnel has connected already. It sends the request next, and then passes bytes unseen.
 extern "C" int on_fixups(request_rec* r) noexcept {
     RequestState* const state = request_state(r, false);
     if (state == nullptr || !state->is_nested) return OK;
@@ -159,7 +159,7 @@ void note_headers(RequestState& state) noexcept {
     if (!call.is_probe()) return;
     core::Verdict verdict = judge(state, answer_outcome(state), false).verdict;
     if (is_slow(state) && verdict != core::Verdict::fatal) verdict = core::Verdict::failure;
-    // A thread that is blocked in a silent stream runs no code of ours: whoever asks for the slot then settles it.
+    // A thread that is blocked in a silent stream runs no code of ours. Whoever asks for the slot next settles it.
     mark(call, shm::provisional(verdict), call.seen.headers_at + settle_time(state.r, *call.target.breaker));
 }
 

@@ -14,8 +14,8 @@
 namespace cb::httpd {
 namespace {
 
-/// An error that mod_proxy has marked, and that it would not clear by itself when it looks (ap_proxy_retry_worker): in
-/// a breaker's member it does not last, because of IGNORE_ERRORS; in another one it does until `retry=` has passed.
+/// Is the member marked as in error, in a way that mod_proxy would not clear when it looks (ap_proxy_retry_worker)? A
+/// member with a breaker has IGNORE_ERRORS, which clears the mark; for others it lasts until `retry=` has passed.
 bool is_in_error(const proxy_worker_shared& worker) noexcept {
     return (worker.status & PROXY_WORKER_IN_ERROR) != 0 && (worker.status & PROXY_WORKER_IGNORE_ERRORS) == 0 &&
            apr_time_now() <= worker.error_time + worker.retry;
@@ -83,7 +83,7 @@ bool may_probe(const RequestState& state, const Breaker& breaker, const shm::Slo
 }
 
 shm::Refusal refusal_of(RequestState& state, Breaker& breaker, shm::Slot& slot) noexcept {
-    if (!breaker.is_enforcing()) return shm::Refusal::none;  // Observe: admit() asks, and counts what would have been
+    if (!breaker.is_enforcing()) return shm::Refusal::none;  // Observe: admit() counts what would have been refused
     shm::RampTicket* const ticket = ramp_ticket(state, breaker, slot);
     if (ticket == nullptr) return shm::Refusal::none;  // closed: the usual case
     core::Decision decision = shm::peek(slot, breaker.policy, runtime.process, ticket);

@@ -8,13 +8,13 @@
 namespace cb::httpd {
 namespace {
 
-/// A <Location>'s word, or else that of the policy.
+/// The fallback that a <Location> or the like names, or else the policy's.
 const char* name_for(const request_rec* r, const char* of_policy) noexcept {
     const Settings* const said = said_for_request(r, Directive::fallback);
     return said != nullptr ? said->fallback : of_policy;
 }
 
-/// What stands in `url` behind the balancer's or worker's name.
+/// The part of `url` after the balancer's or worker's name.
 const char* rest_of(const char* url, const char* name) noexcept {
     const std::size_t length = std::strlen(name);
     if (ap_cstr_casecmpn(url, name, length) == 0) return url + length;

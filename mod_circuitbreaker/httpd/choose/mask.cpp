@@ -8,7 +8,8 @@
 namespace cb::httpd {
 namespace {
 
-/// It has had this request. mod_proxy's forcerecovery might choose it again and again, as long as it has attempts.
+/// Has this member failed this request already? mod_proxy's forcerecovery might choose it again until its attempts are
+/// used up.
 bool has_failed(const RequestState& state, const proxy_worker* worker) noexcept {
     return std::find(state.failed, state.failed + state.failed_count, worker) != state.failed + state.failed_count;
 }
@@ -22,7 +23,7 @@ Mask::Mask(RequestState& state) noexcept : pool_(state.r->pool), members_(runtim
         for (int t = 0; t < state.tried_count; ++t)
             is_tried = is_tried || state.tried[t] == worker;
         if (is_tried) {
-            has_breakers_ = true;  // or we should not have tried it
+            has_breakers_ = true;  // members are noted as tried only where there are breakers
             hide_at(i, shm::Refusal::none);
             continue;
         }
@@ -81,7 +82,7 @@ void Mask::hide_last_resort() noexcept {
 }
 
 bool Mask::has_nobody_left(const RequestState& state) const noexcept {
-    if (hidden_ == nullptr && !state.is_fallback) return false;  // or nobody: mod_proxy's own affair
+    if (hidden_ == nullptr && !state.is_fallback) return false;  // if nobody is left, that is not because of us
     bool hides_any_usable = false;
     bool is_all_in_error = true;  // then forcerecovery makes mod_proxy try those without a breaker
     bool is_any_recoverable = false;

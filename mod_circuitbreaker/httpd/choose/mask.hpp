@@ -3,8 +3,10 @@
 // Purpose: asks every breaker of a balancer once, and shows mod_proxy a copy of the balancer in which the refused
 // members look stopped: copies of their records in the request's pool, with IN_ERROR|STOPPED set. It also finds the
 // last resort: where nothing else can serve, the open member whose open time ends first (DESIGN.md, Nothing else can
-// serve). Thread safety: belongs to one request. Invariants: allocates only if something is hidden. Each member is
-// asked once, so that a request draws once at a ramp.
+// serve).
+// Thread safety: belongs to one request.
+// Invariants: allocates only if something is hidden. Each member is asked once, so that a request draws once at a
+// ramp.
 #ifndef CIRCUITBREAKER_HTTPD_CHOOSE_MASK_HPP
 #define CIRCUITBREAKER_HTTPD_CHOOSE_MASK_HPP
 

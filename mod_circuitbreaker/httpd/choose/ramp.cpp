@@ -24,12 +24,12 @@ Ramp& ramp_of(RequestState& state, const shm::Slot& slot) noexcept {
     return *state.ramps;
 }
 
-/// The session's place among all. Each ramp has its own order, so that it is not always the same ones that come first.
+/// The session's place in the order of sessions. Each ramp has its own order, so that the first ones differ.
 std::uint32_t draw_of(const request_rec* r, const Session& session, const core::Word& word) noexcept {
     return static_cast<std::uint32_t>(session_hash(r, session, std::uint64_t{word.ramp_start} + 1) >> 32U);
 }
 
-/// What it is remembered by, also before its ramp has begun.
+/// The hash by which a session is remembered as a newcomer, also before the ramp has begun.
 std::uint64_t name_of(const request_rec* r, const Session& session) noexcept {
     return session_hash(r, session, 0);
 }
@@ -45,7 +45,7 @@ shm::RampTicket* ramp_ticket(RequestState& state, const Breaker& breaker, shm::S
     if (state.balancer == nullptr) return &ticket;
     const Session session = find_session(state.r, *state.balancer, state.balancer_url);
     if (!is_bound(session, runtime.registry->members(*state.balancer), *breaker.key)) return &ticket;
-    // A session that may go nowhere else must not be refused by a ramp, nor one that has begun there.
+    // A ramp must not refuse a session that can go nowhere else, nor one that has begun at this member.
     const bool is_exempt = state.balancer->s->sticky_force != 0 || shm::is_newcomer(slot, name_of(state.r, session));
     ticket.kind = is_exempt ? shm::RampTicket::Kind::always : shm::RampTicket::Kind::taken;
     ticket.draw = draw_of(state.r, session, core::unpack(bits));

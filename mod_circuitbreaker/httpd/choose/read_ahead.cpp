@@ -8,14 +8,15 @@ namespace {
 /// What mod_proxy_http reads before it connects (MAX_MEM_SPOOL in mod_proxy_http.c).
 constexpr apr_off_t kFirstPart = 16384;
 
-/// mod_proxy reads it as it comes. It refuses other transfer codings before it looks at the body (AH01093, AH10396),
-/// and a `100 Continue` is the member's to send.
+/// May the body be read before the member is asked? Not with another transfer coding: mod_proxy refuses that before it
+/// reads the body (AH01093, AH10396). Not if the client waits for a `100 Continue`: the member has to send that.
 bool may_be_read(const request_rec* r) noexcept {
     const char* const coding = apr_table_get(r->headers_in, "Transfer-Encoding");
     return r->expecting_100 == 0 && (coding == nullptr || ap_cstr_casecmp(coding, "chunked") == 0);
 }
 
-/// It can't all be read before the member is asked: it is longer than CircuitBreakerProbeBody, or may not be read yet.
+/// Is it impossible to read the whole body before the member is asked? It is longer than CircuitBreakerProbeBody, or
+/// may not be read yet.
 bool is_too_long(const RequestState& state, const Breaker& breaker) noexcept {
     const auto most = static_cast<apr_off_t>(breaker.policy.probe_body);
     return !may_be_read(state.r) || announced_length(state.r) > most || state.body->size >= most;

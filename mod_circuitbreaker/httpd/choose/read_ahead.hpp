@@ -2,8 +2,9 @@
 //
 // Purpose: a client that stalls during its upload must not hold what others wait for: one of the member's few probe
 // slots, or one of its places (CircuitBreakerMaxConcurrent). So a request takes a probe slot only when its body is
-// here, and a place only when the first part of the body is here. Thread safety: belongs to one request. Invariants: no
-// slot and no place is held while the client is waited for.
+// here, and a place only when the first part of the body is here.
+// Thread safety: belongs to one request.
+// Invariants: no slot and no place is held while the client is waited for.
 #ifndef CIRCUITBREAKER_HTTPD_CHOOSE_READ_AHEAD_HPP
 #define CIRCUITBREAKER_HTTPD_CHOOSE_READ_AHEAD_HPP
 

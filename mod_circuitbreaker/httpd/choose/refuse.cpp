@@ -56,7 +56,7 @@ void note_refusal(RequestState& state, const Breaker& breaker, shm::Slot& slot, 
 
 int refuse(RequestState& state) noexcept {
     const Refused& refused = state.refused;
-    // None: only members that were tried before, or a fallback without any.
+    // There is no reason if all members were tried before, or if a fallback has none.
     if (refused.why == shm::Refusal::none) return HTTP_SERVICE_UNAVAILABLE;
     tell_refusal(state, name(refused.why));
     if (refused.with_retry_after && refused.wait != kNever) {

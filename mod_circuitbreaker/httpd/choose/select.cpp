@@ -15,7 +15,7 @@
 namespace cb::httpd {
 namespace {
 
-/// Of a probe whose body was not here when it began, whatever the open time.
+/// The least time for the upload of a probe that began before its body was here, whatever the open time.
 constexpr core::Millis kLeastTimeForUpload = 5 * core::kMillisPerSecond;
 
 /// The breaker of a call to that worker, if it has one. A request may name a unix domain socket for a worker that has
@@ -28,7 +28,7 @@ Breaker* find_breaker(const RequestState& state, const proxy_worker& worker) noe
 /// Takes the permit for a call to `worker`. Refusal::none if it may be made (with or without a breaker).
 /// `is_last_resort`: there is no other member.
 shm::Refusal take_permit(RequestState& state, proxy_worker& worker, bool is_last_resort) noexcept {
-    state.call.target.breaker = nullptr;  // of the call before, if there was one
+    state.call.target.breaker = nullptr;  // that of the previous call, if there was one
     unmark_request(state);
     if (state.body != nullptr) {
         state.body->probe = nullptr;
@@ -59,7 +59,8 @@ shm::Refusal take_permit(RequestState& state, proxy_worker& worker, bool is_last
     return shm::Refusal::none;
 }
 
-/// For as much of the request's body as a permit for that member needs. OK, or what is wrong with the request.
+/// Waits until as much of the request's body is here as a permit for that member needs. OK, or the status of a request
+/// error.
 int wait_for_body(const RequestState& state, const proxy_worker& worker) noexcept {
     const Breaker* const breaker = state.body != nullptr ? find_breaker(state, worker) : nullptr;
     return breaker != nullptr ? read_ahead(state, *breaker, *breaker->slot.load(std::memory_order_acquire)) : OK;
@@ -78,7 +79,7 @@ void note_tried(RequestState& state, proxy_worker* worker) noexcept {
     state.tried[state.tried_count++] = worker;
 }
 
-/// mod_proxy comes again, as `worker` has failed the request.
+/// `worker` has failed the request, and mod_proxy chooses again.
 void note_failed(RequestState& state, proxy_worker* worker) noexcept {
     if (state.failed_of != state.balancer) {
         state.failed = list_of_members(state);
@@ -89,18 +90,18 @@ void note_failed(RequestState& state, proxy_worker* worker) noexcept {
     if (std::find(state.failed, end, worker) == end) state.failed[state.failed_count++] = worker;
 }
 
-/// Nobody is left. After a call that failed the answer is that call's, and no refusal.
+/// No member is left. After a call that failed, the client gets the answer of that call instead of a refusal.
 int give_up(RequestState& state, const Mask& mask) noexcept {
     if (state.failover.calls > 0) return HTTP_SERVICE_UNAVAILABLE;
     note_refusals(state, mask);
     return refuse(state);
 }
 
-/// Nobody is left to ask.
+/// No member is left to ask.
 constexpr int kNobody = -100;
 
-/// Lets mod_proxy choose until a permit could be taken. Each round has one member less, so it ends. With
-/// `last_resort` open members are left too, one after the other.
+/// Lets mod_proxy choose until a permit can be taken. Each round has one member less, so this ends. With `last_resort`
+/// it goes on with the open members, one after the other.
 int choose_among(RequestState& state, Mask& mask, bool last_resort, proxy_worker** worker, proxy_balancer** balancer,
                  char** url) noexcept {
     for (;;) {
@@ -114,7 +115,7 @@ int choose_among(RequestState& state, Mask& mask, bool last_resort, proxy_worker
         *balancer = state.balancer;
         if (rv != OK || *worker == nullptr) {
             if (rv != HTTP_SERVICE_UNAVAILABLE || mask.is_empty()) return rv;
-            // nofailover: the session's own member is out, and nothing else will do.
+            // nofailover: the session's own member is out, and no other member may have the request.
             if (mask.last_resort() == nullptr) return give_up(state, mask);
             mask.hide_last_resort();
             continue;
@@ -125,13 +126,13 @@ int choose_among(RequestState& state, Mask& mask, bool last_resort, proxy_worker
         }
         const shm::Refusal refusal = take_permit(state, **worker, mask.last_resort() == *worker);
         if (refusal == shm::Refusal::none) return OK;
-        // Another process was faster: without this member, then, and from the URL that we were given.
+        // Another process was faster. Choose again without this member, from the original URL.
         if (!mask.hide(**worker, refusal)) return give_up(state, mask);  // added since the mask was made
         *url = apr_pstrdup(state.r->pool, state.balancer_url);
     }
 }
 
-/// Among the members of the fallback, and if it refuses too, among those of both that may be a last resort.
+/// Chooses among the members of the fallback. If the fallback refuses too, among the possible last resorts of both.
 int choose_with_fallback(RequestState& state, Mask& own, const BeforeFallback& before, proxy_worker** worker,
                          proxy_balancer** balancer, char** url) noexcept {
     sync_members(*state.balancer, state.r->server, state.conf);
@@ -164,7 +165,7 @@ int choose(RequestState& state, Mask& mask, proxy_worker** worker, proxy_balance
     return rv;
 }
 
-/// Among the members of state.balancer, as they are now.
+/// Chooses among the members of state.balancer, as they are now.
 int choose_anew(RequestState& state, proxy_worker** worker, proxy_balancer** balancer, char** url) noexcept {
     sync_members(*state.balancer, state.r->server, state.conf);
     Mask mask(state);

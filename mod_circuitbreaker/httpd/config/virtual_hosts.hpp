@@ -1,8 +1,8 @@
-// What stands in a virtual host and has no effect there.
+// Directives in a virtual host that have no effect there.
 //
-// Purpose: a member has one breaker and one policy, of the server that defines it. A virtual host whose requests go to
-// members of the main server changes nothing about them, whatever it says; that is told at start, with file and line
-// and with the place where it would have an effect.
+// Purpose: a member has one breaker and one policy, of the server that defines it. So directives in a virtual host do
+// nothing to members of the main server, even if its requests go there. A warning at start says so, with file and line,
+// and with the place where they would have an effect.
 // Thread safety: reads the configuration only, while the server starts or restarts.
 #ifndef CIRCUITBREAKER_HTTPD_CONFIG_VIRTUAL_HOSTS_HPP
 #define CIRCUITBREAKER_HTTPD_CONFIG_VIRTUAL_HOSTS_HPP

@@ -1,4 +1,4 @@
-// CircuitBreakerEventLog: where the events go, and what becomes of those that it does not take.
+// CircuitBreakerEventLog: where the events go, and what happens to those that can't be written.
 //
 // Purpose: a file or a program, opened by the parent at each start and restart and used by it and all its children.
 // Thread safety: open_event_log() in post_config; write_event() from any thread of any process, lock-free.

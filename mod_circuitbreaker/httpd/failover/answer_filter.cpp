@@ -27,7 +27,7 @@ bool is_error_of_request(const RequestState& state, const apr_bucket* b) noexcep
     return !state.call.has_headers() && status != HTTP_BAD_GATEWAY && status != HTTP_GATEWAY_TIME_OUT;
 }
 
-/// Nothing of it is ours: neither withheld nor counted, and the connection stays as it was left.
+/// Such an error is neither withheld nor counted, and the connection stays as it is.
 apr_status_t pass_error_of_request(RequestState& state, ap_filter_t* f, apr_bucket_brigade* bb) noexcept {
     state.call.seen.is_request_error = true;
     state.failover.before = nullptr;
@@ -37,8 +37,8 @@ apr_status_t pass_error_of_request(RequestState& state, ap_filter_t* f, apr_buck
 /// What one brigade of the answer says.
 struct Part {
     bool is_end = false;
-    bool is_error = false;             // the answer breaks off, or an error stands in its place
-    bool is_error_of_request = false;  // nothing else is looked at then
+    bool is_error = false;             // the answer breaks off, or there is an error in its place
+    bool is_error_of_request = false;  // an error about the request; nothing else is looked at then
     bool is_read_later = false;        // SCGI's whole response: one bucket that is read while it is passed on
     apr_off_t bytes = 0;
 };
@@ -64,7 +64,7 @@ void begin_answer(RequestState& state, const apr_bucket_brigade* bb, bool is_err
     leave_connection(call);
     show_environment(state);
     if (is_without_head(state, bb)) call.seen.told = core::Outcome::protocol;
-    // mod_proxy_http has all headers when it begins with the body, which may break off before its first byte.
+    // When mod_proxy_http begins with the body, it has all headers. The body may break off before its first byte.
     if (!is_error || (call.target.is_http && state.r->sent_bodyct != 0)) note_headers(state);
     if (call.has_headers()) note_new_session(state);
     begin_holding(state);
@@ -73,8 +73,8 @@ void begin_answer(RequestState& state, const apr_bucket_brigade* bb, bool is_err
 /// The body goes on. True if the answer is complete.
 bool go_on(RequestState& state, apr_bucket_brigade* bb, bool is_end) noexcept {
     Call& call = state.call;
-    // uwsgi takes the end of the connection for the end of the response, however much is missing; and a client that
-    // knows the length may be back before mod_proxy has seen that end.
+    // uwsgi takes the end of the connection for the end of the response, however much is missing. And a client that
+    // knows the length may send its next request before mod_proxy has seen that end.
     if (is_end && call.seen.passed_bytes < call.seen.announced) call.seen.passing = Passing::broken_off;
     is_end = is_end || (call.seen.announced >= 0 && call.seen.passed_bytes >= call.seen.announced);
     note_body_for_rules(state, bb);
@@ -87,8 +87,8 @@ bool go_on(RequestState& state, apr_bucket_brigade* bb, bool is_end) noexcept {
     return is_end;
 }
 
-/// Passes on what the client gets now, and notes how long that took. A client that takes it slowly makes mod_proxy read
-/// slowly, and a member that waits for that may break off.
+/// Passes on what the client gets now, and notes how long that took. If the client reads slowly, mod_proxy reads slowly
+/// too, and the member may break off because of that.
 apr_status_t pass_timed(RequestState& state, ap_filter_t* f, apr_bucket_brigade* bb, bool is_end) noexcept {
     Call& call = state.call;
     if (is_end || call.is_finished()) return pass_or_hold(state, f, bb, is_end);
@@ -135,8 +135,8 @@ extern "C" apr_status_t on_answer_of_handler(ap_filter_t* f, apr_bucket_brigade*
 }  // namespace
 
 ap_filter_t* add_answer_filter(RequestState& state) noexcept {
-    // The very first, whatever types the others have (ap_add_output_filter_handle goes by them): nothing of an answer
-    // that is withheld may pass a filter of others. INFLATE, for one, takes itself out of the chain.
+    // The very first, whatever types the others have (ap_add_output_filter_handle orders by type): no part of a
+    // withheld answer may reach another filter. INFLATE, for example, would remove itself from the chain.
     return add_first_filter(state.r, answer_filter, &state);
 }
 

@@ -10,7 +10,7 @@
 namespace cb::httpd {
 namespace {
 
-constexpr core::Millis kBudgetSpan = 10 * core::kMillisPerSecond;  // retries of the last so much count
+constexpr core::Millis kBudgetSpan = 10 * core::kMillisPerSecond;  // the budget counts the retries of this time
 
 const core::Failover& wanted(const RequestState& state) noexcept {
     return policy_for(state.r, *state.call.target.breaker, Directive::failover).failover;
@@ -54,8 +54,8 @@ bool may_call_again(RequestState& state) noexcept {
     return now() - failover.began_at < limit && is_another_allowed(state);
 }
 
-/// A ProxyRemote may be meant for a member of the balancer. mod_proxy looks for it once, before the first call: none is
-/// made again elsewhere then, as it would go through the wrong one.
+/// Does a ProxyRemote apply to a member of the balancer? mod_proxy looks for it once, before the first call. A call to
+/// another member would go through the wrong proxy, so there is none.
 bool has_remote(const RequestState& state) noexcept {
     const apr_array_header_t* const remotes = state.conf->proxies;
     for (int i = 0; i < remotes->nelts; ++i) {
@@ -88,8 +88,8 @@ bool take_retry(RequestState& state) noexcept {
     return shm::take_retry(*state.call.target.slot, slots, count, span, allowed, now());
 }
 
-/// The next member gets the whole of the request's body: nothing of it has been read, or it is kept, or the handler has
-/// read it before it connected, and has it still. The others lose what they have read.
+/// Will the next member get the whole body of the request? Yes if nothing of it was read, if it is kept, or if the
+/// handler has read it before it connected, and still has it. Other handlers lose what they have read.
 bool has_body_still(const RequestState& state, int rv) noexcept {
     if (state.body == nullptr || state.body->size == 0 || is_body_kept(state)) return true;
     const bool prefetches = state.call.target.is_http || strcmp(state.call.target.worker->s->scheme, "fcgi") == 0;
@@ -118,7 +118,7 @@ void begin_try(RequestState& state) noexcept {
         policy.mode == core::FailoverMode::all || (policy.mode == core::FailoverMode::probes && call.is_probe());
     if (!is_wanted || policy.budget == 0 || failover.tries >= static_cast<int>(policy.tries)) return;
     if (!is_at_start(state.r) || is_bound(state) || sends_error_page_itself(state) || has_remote(state)) return;
-    // From the first call on, or never: an earlier one may have read some of it already.
+    // Keep the body from the first call on, or never: an earlier call may have read part of it.
     if (state.body != nullptr && !failover.keeps_body) {
         if (failover.calls > 1) return;
         failover.keeps_body = keep_body(state.r, *state.body, static_cast<apr_off_t>(body_limit(state)));
@@ -133,12 +133,12 @@ bool may_withhold(RequestState& state) noexcept {
 
 bool withhold(RequestState& state, core::Outcome outcome, core::Verdict verdict) noexcept {
     if (state.failover.before == nullptr) return false;
-    // Whatever a rule makes of it: it is the client's doing.
+    // The client's doing is never made again, whatever a rule says.
     if (outcome == core::Outcome::client) return false;
     if (outcome == core::Outcome::upload && !(is_body_kept(state) && state.body->is_whole())) return false;
     const bool is_failed =
         verdict == core::Verdict::failure || verdict == core::Verdict::fatal || outcome == core::Outcome::stale;
-    // Whatever the method: nothing was sent.
+    // Without a connection nothing was sent, so the method does not matter.
     const bool may_be_made_again = is_idempotent(state.r) || outcome == core::Outcome::connect;
     return is_failed && may_be_made_again && may_call_again(state) && take_retry(state);
 }

@@ -7,7 +7,7 @@
 namespace cb::httpd {
 namespace {
 
-/// False if it can't be kept: too much, or data that would have to be waited for.
+/// Keeps the brigade. False if it can't be kept: it is too long, or its data would have to be waited for.
 bool keep(RequestState& state, apr_bucket_brigade* bb) noexcept {
     Call& call = state.call;
     apr_off_t length = 0;
@@ -29,7 +29,7 @@ bool has_flush(const apr_bucket_brigade* bb) noexcept {
     return false;
 }
 
-/// A slow error page costs no time: the handler is stopped, and closes its connection.
+/// Swallows a failing answer. If it is long or slow, the handler is stopped, and closes its connection.
 apr_status_t swallow(RequestState& state, apr_bucket_brigade* bb, bool is_end) noexcept {
     Call& call = state.call;
     const bool is_pausing = !is_end && has_flush(bb);

@@ -2,9 +2,10 @@
 //
 // Purpose: mod_proxy adds a member (balancer-manager, another process) to an array that other threads read. For a
 // moment the array holds a record whose fields are not written yet, and it may move to other memory. So the members are
-// copied under mod_proxy's locks, once after each change, and requests read the copy. Thread safety: build() in
-// post_config; of() from any thread. It takes a lock only after a change, and then the one that mod_proxy_balancer
-// takes for each request. Invariants: a copy never changes and is never freed. A record in it is complete.
+// copied under mod_proxy's locks, once after each change, and requests read the copy.
+// Thread safety: build() in post_config; of() from any thread. It takes a lock only after a change, and then the one
+// that mod_proxy_balancer takes for each request.
+// Invariants: a copy never changes and is never freed. A record in it is complete.
 #ifndef CIRCUITBREAKER_HTTPD_MEMBERS_MEMBER_LISTS_HPP
 #define CIRCUITBREAKER_HTTPD_MEMBERS_MEMBER_LISTS_HPP
 

@@ -79,7 +79,7 @@ void own_error_state(shm::Slot& slot, proxy_worker_shared& worker, bool is_fresh
     if ((before & PROXY_WORKER_IGNORE_ERRORS) == 0) {
         slot.flags.fetch_or(shm::kOwnsIgnoreErrors);
     } else if (is_fresh) {
-        slot.flags.fetch_and(~shm::kOwnsIgnoreErrors);  // ours is gone with the old status; this one is the operator's
+        slot.flags.fetch_and(~shm::kOwnsIgnoreErrors);  // the status is new, so this flag is the operator's
     }
     __atomic_fetch_and(&worker.status, ~static_cast<unsigned>(PROXY_WORKER_IN_ERROR), __ATOMIC_SEQ_CST);
 }

@@ -1,10 +1,9 @@
 // The breakers of this process: from mod_proxy's worker to policy and shared slot.
 //
-// Purpose: built by the parent in post_config, inherited by every child, completed in a child for members that are
-// added at run time. Keyed by `proxy_worker_shared`, which virtual hosts that inherit a balancer share.
-// Thread safety: find() from any thread, lock-free; build() in post_config.
-// Invariants: a Breaker is never freed or changed while requests run, except that the slot of one that had none may be
-// filled in.
+// Purpose: built by the parent in post_config, inherited by every child, and completed in a child for members that are
+// added at run time. The key is `proxy_worker_shared`, because virtual hosts that inherit a balancer share it.
+// Thread safety: build() in post_config; find() from any thread, lock-free.
+// Invariants: a Breaker is never freed or changed while requests run, except that an empty `slot` may be filled in.
 #ifndef CIRCUITBREAKER_HTTPD_MEMBERS_REGISTRY_HPP
 #define CIRCUITBREAKER_HTTPD_MEMBERS_REGISTRY_HPP
 
@@ -56,7 +55,7 @@ struct RequestedSocket {
     Breaker breaker;
     MemberText name;
 };
-inline constexpr std::uint32_t kMaxSockets = 64;  // of the server; clients may have a hand in their names
+inline constexpr std::uint32_t kMaxSockets = 64;  // of the server; there is a limit as clients may affect their names
 
 class Registry {
   public:
@@ -73,11 +72,11 @@ class Registry {
     /// The members of a balancer, as they are now.
     [[nodiscard]] Members members(proxy_balancer& balancer) noexcept { return lists_.of(balancer); }
 
-    /// Knows all members, whichever process has added them, and all sockets that requests have named. A child meets
-    /// those added at run time once it uses their balancer; what it shows or answers must not depend on that.
+    /// Finds all members that any process has added, and all sockets that requests have named. Otherwise a child only
+    /// knows added members once it uses their balancer, and its pages must not depend on that.
     void know_all_members() noexcept;
 
-    /// Knows the sockets that requests have named in other processes, or before a restart.
+    /// Finds the sockets that requests have named in other processes, or before a restart.
     void meet_sockets() noexcept;
 
     /// The breaker whose slot has this index, or nullptr.
@@ -93,11 +92,11 @@ class Registry {
         }
     }
 
-    /// When the server stops, mod_proxy_balancer may keep its members' status in a file (BalancerPersist): without what
-    /// is ours in it. To be called after its post_config.
+    /// When the server stops, mod_proxy_balancer may write its members' status to a file (BalancerPersist). Takes our
+    /// flags out before. To be called after the post_config of mod_proxy_balancer.
     void give_back_at_exit(apr_pool_t* pconf) noexcept;
 
-    /// In a child whose slots may have been freed meanwhile: it runs without breakers.
+    /// For a child whose slots may have been freed meanwhile: it runs without breakers from now on.
     void forget_slots() noexcept;
 
   private:

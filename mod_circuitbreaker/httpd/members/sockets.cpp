@@ -47,7 +47,8 @@ Breaker* Registry::find_socket(const Breaker& base, const char* path) noexcept {
         RequestedSocket& socket = sockets_[i];
         // Acquire: who sees it ready sees it filled in.
         const auto progress = socket.progress.load(std::memory_order_acquire);
-        // Another thread is at it. It may be the same socket, and must not get two: this one call has no breaker.
+        // Another thread is adding a socket, perhaps the same one, which must not get two entries. This one call runs
+        // without a breaker.
         if (progress == RequestedSocket::Progress::filling) return nullptr;
         if (progress == RequestedSocket::Progress::none) return add_socket(socket, base, path);
         Breaker& breaker = socket.breaker;

@@ -1,9 +1,9 @@
 // What an operator can do to a breaker, by POST to the status page.
 //
 // Purpose: force open, force closed, reset, back to automatic. Only where CircuitBreakerControl is On, only by POST,
-// only with the token of one of our pages, and only from a page of the same host. Thread safety: each request on its
-// own thread. draw_action_token() is the parent's, in post_config. Invariants: whatever is refused changes nothing and
-// leaves one line in the error log, as does whatever is done.
+// only with the token of one of our pages, and only from a page of the same host.
+// Thread safety: draw_action_token() is for the parent, in post_config; the rest belongs to one request.
+// Invariants: a refused action changes nothing. Every action, refused or not, leaves one line in the error log.
 #ifndef CIRCUITBREAKER_HTTPD_PAGES_ACTIONS_HPP
 #define CIRCUITBREAKER_HTTPD_PAGES_ACTIONS_HPP
 
@@ -12,10 +12,10 @@
 
 namespace cb::httpd {
 
-/// Draws the token once in the life of the segment: forms stay good over restarts.
+/// Draws the token once in the life of the segment, so that forms are still valid after a restart.
 void draw_action_token() noexcept;
 
-/// 32 hexadecimal digits; nullptr if there is no token: nothing can be done then.
+/// 32 hexadecimal digits; nullptr if there is no token, and so no action.
 [[nodiscard]] const char* action_token(apr_pool_t* p) noexcept;
 
 /// Where the forms of a page post to, and with what.
@@ -26,7 +26,7 @@ struct Controls {
     [[nodiscard]] bool are_there() const noexcept { return token != nullptr; }
 };
 
-/// The status page's own, for this request. None where a POST to it would be refused whatever it holds.
+/// Those of the status page, for this request. None if every POST to it would be refused.
 [[nodiscard]] Controls own_controls(const request_rec* r) noexcept;
 
 /// Those of the first <Location> of this virtual host that has both `SetHandler circuitbreaker-status` and

@@ -1,7 +1,8 @@
 // `?format=json`: the breakers as one JSON document.
 //
 // Purpose: the schema that mod_circuitbreaker/README.md documents. Fields may be added; none changes its meaning or
-// goes without another "version". Thread safety: writes one request's response.
+// goes without another "version".
+// Thread safety: writes one request's response.
 #ifndef CIRCUITBREAKER_HTTPD_PAGES_JSON_HPP
 #define CIRCUITBREAKER_HTTPD_PAGES_JSON_HPP
 

@@ -1,8 +1,8 @@
 // One call to one member: where it goes, what was seen of it, its answer, and how it ended.
 //
 // Purpose: the parts of a call. Each part has its writer: call/call writes `target` and `ended`, the files of call/
-// that watch write `seen`, call/verdicts and failover/ write `answer`. Thread safety: belongs to the thread that
-// handles the request.
+// that watch write `seen`, call/verdicts and failover/ write `answer`.
+// Thread safety: belongs to the thread that handles the request.
 #ifndef CIRCUITBREAKER_HTTPD_REQUEST_CALL_PARTS_HPP
 #define CIRCUITBREAKER_HTTPD_REQUEST_CALL_PARTS_HPP
 
@@ -55,7 +55,7 @@ enum class Passing : std::uint8_t {
 struct Seen {
     // The connection. Over HTTP:
     bool has_connection = false;     // mod_proxy has taken one from the pool, new or kept; it is connected next
-    bool is_new_connection = false;  // it was made for this call
+    bool is_new_connection = false;  // it was made for this call, or the member has answered a part of it
     bool is_kept_alive = false;      // it has served a request before, and this response has not begun
     bool is_kept = false;            // it has served a request before
     bool is_race = false;            // the member had closed it while it was idle, so there was no response

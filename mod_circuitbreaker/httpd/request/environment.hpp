@@ -2,9 +2,9 @@
 //
 // Purpose: FastCGI, SCGI, uwsgi and CGI send a request's whole environment to the application. So these variables are
 // set only after that, when the first bytes of an answer have come. Requests that httpd makes of this one
-// (ErrorDocument, internal redirects, subrequests) inherit them, with REDIRECT_ before their names; see `redirects`. In
-// Observe, which changes nothing, they are set only for the log. Thread safety: belongs to the thread that handles the
-// request.
+// (ErrorDocument, internal redirects, subrequests) inherit them, with REDIRECT_ before their names; see `redirects`.
+// In Observe, which changes nothing, they are set only for the log.
+// Thread safety: belongs to the thread that handles the request.
 #ifndef CIRCUITBREAKER_HTTPD_REQUEST_ENVIRONMENT_HPP
 #define CIRCUITBREAKER_HTTPD_REQUEST_ENVIRONMENT_HPP
 

@@ -5,7 +5,8 @@
 namespace cb::httpd {
 namespace {
 
-/// The requests that come after this one in the chain, then those before it: the nearest that `has` what is looked for.
+/// Looks through the requests after this one in the chain, then those before it. Returns the nearest for which `has` is
+/// true.
 template <class Predicate>
 const Told* nearest(const request_rec* r, Predicate has) noexcept {
     const auto told = [](request_rec* other) noexcept -> const Told* {
@@ -21,7 +22,7 @@ const Told* nearest(const request_rec* r, Predicate has) noexcept {
     return nullptr;
 }
 
-/// What stands in the log for this request of the chain: its own call and refusal, or else those of another one.
+/// The values in the log for this request of the chain: its own call and refusal, or else those of another request.
 Told told_of_chain(const request_rec* r, const Told& own) noexcept {
     Told all = own;
     if (own.member == nullptr) {
@@ -66,7 +67,7 @@ void drop_retry_after(const request_rec* r) noexcept {
     }
 }
 
-/// What an ErrorDocument's own request answers to a refusal.
+/// The filter on the answer of an ErrorDocument's own request after a refusal.
 extern "C" apr_status_t on_error_document(ap_filter_t* f, apr_bucket_brigade* bb) noexcept {
     ap_filter_t* const next = f->next;
     if (!APR_BRIGADE_EMPTY(bb)) {

@@ -72,8 +72,8 @@ void note(RequestBody& body, apr_bucket_brigade* bb) noexcept {
     if (body.keeps) keep(body, bb);
 }
 
-/// While it lives, the client of a probe is waited for no longer than until the body is due. (Not on a stream of
-/// HTTP/2, whose connection is not ours.)
+/// While it lives, reading from the client of a probe waits at most until the body is due. (Not on an HTTP/2 stream,
+/// whose connection belongs to mod_http2.)
 class ShortPatience {
   public:
     ShortPatience(const RequestBody& body, conn_rec* c) noexcept {
@@ -125,7 +125,7 @@ void set_aside(RequestBody& body, apr_bucket_brigade* bb) noexcept {
     apr_brigade_cleanup(bb);
 }
 
-/// The probe has no time left: the member is rid of it.
+/// The probe's time is over: reading fails, so that the call to the member ends.
 bool is_over(const RequestBody& body) noexcept {
     if (body.due_at != 0 && now() >= body.due_at) return true;
     return body.probe != nullptr && shm::is_over(*body.probe, runtime.process);
@@ -161,7 +161,7 @@ extern "C" apr_status_t on_body(ap_filter_t* f, apr_bucket_brigade* bb, ap_input
     if (takes) {
         note(body, bb);
     } else if (mode != AP_MODE_INIT && body.keeps) {
-        stop_keeping(body);  // a read that leaves its bytes, or takes them in a way of its own
+        stop_keeping(body);  // a speculative read, or one of another mode
     }
     return rv;
 }
@@ -248,8 +248,7 @@ void rewind_body(request_rec* r, RequestBody& body, apr_table_t* fields_after) n
     body.is_end_ahead = body.has_end;
     if (body.fields_after == nullptr) body.fields_after = fields_after;
     put_fields_back(r, body);
-    // mod_proxy_http and mod_proxy_fcgi keep what they have read before they connect, for a next call: it comes from us
-    // again.
+    // mod_proxy_http and mod_proxy_fcgi keep what they have read before they connect. The next call gets that from us.
     for (const char* name : {"proxy-req-input", "proxy-fcgi-input"})
         apr_pool_userdata_setn(nullptr, name, nullptr, r->pool);
 }

@@ -1,11 +1,11 @@
 // The request record as it was before a call.
 //
-// Purpose: an answer that is withheld must leave nothing behind, neither for the client (header, status, note, trailer,
-// cookie, filter) nor for the next member. This is the one list of what is put back; DESIGN.md ("What is put back
-// before another member is asked") has the reasons. It is put back only after a call that failed by the member's doing.
-// What httpd itself has said of the request stays, above all that it closes the connection. Thread safety: belongs to
-// the thread that handles the request. Invariants: a snapshot shares no table with the request; it can be put back
-// once.
+// Purpose: an answer that is withheld must leave nothing behind, neither for the client (header, status, note,
+// trailer, cookie, filter) nor for the next member. This is the one list of what is put back; DESIGN.md ("What is put
+// back before another member is asked") has the reasons. It is put back only after a call that failed by the member's
+// doing. What httpd itself has said of the request stays, above all that it closes the connection.
+// Thread safety: belongs to the thread that handles the request.
+// Invariants: a snapshot shares no table with the request; it can be put back once.
 #ifndef CIRCUITBREAKER_HTTPD_REQUEST_SNAPSHOT_HPP
 #define CIRCUITBREAKER_HTTPD_REQUEST_SNAPSHOT_HPP
 
