@@ -121,17 +121,15 @@ Controls own_controls(const request_rec* r) noexcept {
 }
 
 void write_action_form(const HtmlOut& out, const MemberSnapshot& member, const Controls& controls) noexcept {
-    char id[kIdText];
-    write_id(id, member.id);
     out.put("<form method=\"post\" action=\"");
     out.text(controls.url);
     out.print(
         "\"><input type=\"hidden\" name=\"token\" value=\"%s\">"
         "<input type=\"hidden\" name=\"member\" value=\"%s\">",
-        controls.token, id);
+        controls.token, member.id);
     for (const Action& action : kActions) {
         if (!makes_sense(action, member.state())) continue;
-        out.print("\n<button name=\"action\" value=\"%s\" id=\"%s-%s\"", action.name, action.name, id);
+        out.print("\n<button name=\"action\" value=\"%s\" id=\"%s-%s\"", action.name, action.name, member.id);
         if (action.kind == core::EventKind::automatic) {
             out.put(" class=\"main\"");
         } else {

@@ -46,15 +46,13 @@ void write_state_cell(const HtmlOut& out, const MemberSnapshot& member) noexcept
 
 void write_row(const HtmlOut& out, const MemberSnapshot& member) noexcept {
     const core::Policy& policy = member.policy;
-    char id[kIdText];
-    write_id(id, member.id);
     const bool is_calm = member.state() == core::State::closed && member.sums.failures == 0 &&
                          member.sums.slow_calls == 0 && member.word.consecutive == 0;
     const char* const mark = is_calm                                     ? " calm"
                              : member.is_out()                           ? " out"
                              : member.state() == core::State::recovering ? " recovering"
                                                                          : "";
-    out.print("<tr class=\"member%s\" id=\"m-%s\"><td class=\"wide\"><span class=\"name\">", mark, id);
+    out.print("<tr class=\"member%s\" id=\"m-%s\"><td class=\"wide\"><span class=\"name\">", mark, member.id);
     out.text(member.name);
     out.put("</span>");
     if (member.is_observing())
@@ -197,15 +195,13 @@ void write_time(const HtmlOut& out, const MemberSnapshot& member, core::Millis a
 void write_member_rows(const HtmlOut& out, const MemberSnapshot& member, const PageOptions& options,
                        bool with_details) noexcept {
     write_row(out, member);
-    char id[kIdText];
-    write_id(id, member.id);
     out.put("<tr class=\"more\"><td colspan=\"9\">");
     if (!with_details) {
-        out.print("<a class=\"quiet\" href=\"?member=%s\">Failing calls, changes, policy</a></td></tr>\n", id);
+        out.print("<a class=\"quiet\" href=\"?member=%s\">Failing calls, changes, policy</a></td></tr>\n", member.id);
         return;
     }
     const bool is_open = member.is_out() || options.member != nullptr;
-    out.print("<details id=\"d-%s\"%s><summary>Failing calls, changes, policy%s</summary>\n", id,
+    out.print("<details id=\"d-%s\"%s><summary>Failing calls, changes, policy%s</summary>\n", member.id,
               is_open ? " open" : "", options.controls.are_there() ? ", actions" : "");
     if (options.controls.are_there() && member.breaker != nullptr) write_action_form(out, member, options.controls);
     out.put("<div class=\"blocks\">\n");
