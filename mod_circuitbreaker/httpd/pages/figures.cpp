@@ -114,103 +114,126 @@ constexpr MetricKind kCounter = MetricKind::counter;
 constexpr MetricKind kGauge = MetricKind::gauge;
 constexpr MetricKind kHistogram = MetricKind::histogram;
 
-// clang-format off: a row is part, its keys {JSON, text, mod_status, XML, metric}, value, metric, shape, values of a set
+// A row: part, keys {JSON, text, mod_status, XML, metric, HTML}, value, metric, shape, values of a set.
+// clang-format off
 constexpr Figure kFigures[] = {
     {Part::state, {{}, {}, {}, {}, {"state", 1}}, is_state,
-     {kGauge, "1 for the state that the breaker is in, 0 for the others.", nullptr, {"state"}}, Shape::set, core::kStates},
-    {Part::state, {{"level"}, {"Level"}, {"Level", 1}, {"level", 1}, {"backoff_level", 16}}, at<&M::word, &core::Word::level>,
+     {kGauge, "1 for the state that the breaker is in, 0 for the others.", nullptr, {"state"}},
+     Shape::set, core::kStates},
+    {Part::state, {{"level"}, {"Level"}, {"Level", 1}, {"level", 1}, {"backoff_level", 16}},
+     at<&M::word, &core::Word::level>,
      {kGauge, "How often in a row it has opened without having been well in between."}},
-    {Part::state, {{"generation"}, {"Generation"}, {}, {}, {}}, at<&M::changes_ever>},
-    {Part::stay, {{"since_ms"}, {"Since-ms"}, {"SinceMs"}, {"since_ms"}, {}}, at<&M::in_state_for>},
-    {Part::state, {{"next_probe_ms"}, {"Next-probe-ms"}, {"NextProbeMs"}, {"next_probe_ms", 1}, {"open_remaining_seconds", 15}}, next_probe,
+    {Part::state, {{"generation"}, {"Generation"}}, at<&M::changes_ever>},
+    {Part::stay, {{"since_ms"}, {"Since-ms"}, {"SinceMs"}, {"since_ms"}}, at<&M::in_state_for>},
+    {Part::state, {{"next_probe_ms"}, {"Next-probe-ms"}, {"NextProbeMs"}, {"next_probe_ms", 1}, {"open_remaining_seconds", 15}},
+     next_probe,
      {kGauge, "Time until an open breaker may be probed.", "seconds"}},
-    {Part::state, {{"ramp_percent"}, {"Ramp-percent"}, {}, {}, {}}, ramp},
+    {Part::state, {{"ramp_percent"}, {"Ramp-percent"}}, ramp},
 
-    {Part::window, {{"span_ms"}, {}, {}, {}, {}}, span},
-    {Part::window, {{"span_calls"}, {}, {}, {}, {}}, limit<&M::policy, &Policy::window, &core::Window::calls>},
-    {Part::window, {{"calls"}, {"Window-calls"}, {"WindowCalls", 1}, {"calls", 1}, {"window_calls", 14}}, at<&M::sums, &core::Sums::calls>,
+    {Part::window, {{"span_ms"}}, span},
+    {Part::window, {{"span_calls"}}, limit<&M::policy, &Policy::window, &core::Window::calls>},
+    {Part::window, {{"calls"}, {"Window-calls"}, {"WindowCalls", 1}, {"calls", 1}, {"window_calls", 14}},
+     at<&M::sums, &core::Sums::calls>,
      {kGauge, "Calls in the window."}},
-    {Part::window, {{"failures"}, {"Window-failures"}, {"WindowFailures", 1}, {"failures", 1}, {}}, at<&M::sums, &core::Sums::failures>},
+    {Part::window, {{"failures"}, {"Window-failures"}, {"WindowFailures", 1}, {"failures", 1}},
+     at<&M::sums, &core::Sums::failures>},
     {Part::window, {{"failure_rate"}, {}, {}, {}, {"failure_ratio", 13}}, failure_ratio,
      {kGauge, "Failures as a share of the calls in the window, 0 to 1."}, Shape::ratio},
-    {Part::window, {{"timed_calls"}, {"Window-timed-calls"}, {}, {}, {}}, at<&M::sums, &core::Sums::timed_calls>},
-    {Part::window, {{"slow_calls"}, {"Window-slow"}, {"WindowSlow", 1}, {"slow_calls", 1}, {}}, at<&M::sums, &core::Sums::slow_calls>},
-    {Part::window, {{"slow_rate"}, {}, {}, {}, {}}, slow_ratio, {}, Shape::ratio},
-    {Part::window, {{"consecutive_failures"}, {"Consecutive"}, {"Consecutive", 1}, {"consecutive", 1}, {}}, at<&M::word, &core::Word::consecutive>},
+    {Part::window, {{"timed_calls"}, {"Window-timed-calls"}}, at<&M::sums, &core::Sums::timed_calls>},
+    {Part::window, {{"slow_calls"}, {"Window-slow"}, {"WindowSlow", 1}, {"slow_calls", 1}},
+     at<&M::sums, &core::Sums::slow_calls>},
+    {Part::window, {{"slow_rate"}}, slow_ratio, {}, Shape::ratio},
+    {Part::window, {{"consecutive_failures"}, {"Consecutive"}, {"Consecutive", 1}, {"consecutive", 1}},
+     at<&M::word, &core::Word::consecutive>},
 
-    {Part::probes, {{"in_flight"}, {"Probes-in-flight"}, {"ProbesInFlight", 1}, {"probes_in_flight", 1}, {"probes_in_flight", 12}}, at<&M::probes_in_flight>,
+    {Part::probes, {{"in_flight"}, {"Probes-in-flight"}, {"ProbesInFlight", 1}, {"probes_in_flight", 1}, {"probes_in_flight", 12}},
+     at<&M::probes_in_flight>,
      {kGauge, "Probes under way."}},
-    {Part::probes, {{"overdue"}, {"Probes-overdue"}, {}, {}, {}}, at<&M::leases, &shm::LeaseCounts::overdue>},
-    {Part::probes, {{"concurrent"}, {"Probes-limit"}, {}, {}, {}}, at<&M::policy, &Policy::probes, &core::Probes::concurrent>},
-    {Part::probes, {{"succeeded"}, {"Probes-succeeded"}, {}, {}, {}}, at<&M::word, &core::Word::successes>},
-    {Part::probes, {{"needed"}, {}, {}, {}, {}}, at<&M::policy, &Policy::probes, &core::Probes::successes>},
-    {Part::probes, {{"failed"}, {"Probes-failed"}, {}, {}, {}}, at<&M::word, &core::Word::failures>},
-    {Part::probes, {{"tolerated"}, {}, {}, {}, {}}, at<&M::policy, &Policy::probes, &core::Probes::tolerate>},
-    {Part::probes, {{"neutral"}, {}, {}, {}, {}}, at<&M::word, &core::Word::neutral>},
+    {Part::probes, {{"overdue"}, {"Probes-overdue"}}, at<&M::leases, &shm::LeaseCounts::overdue>},
+    {Part::probes, {{"concurrent"}, {"Probes-limit"}}, at<&M::policy, &Policy::probes, &core::Probes::concurrent>},
+    {Part::probes, {{"succeeded"}, {"Probes-succeeded"}}, at<&M::word, &core::Word::successes>},
+    {Part::probes, {{"needed"}}, at<&M::policy, &Policy::probes, &core::Probes::successes>},
+    {Part::probes, {{"failed"}, {"Probes-failed"}}, at<&M::word, &core::Word::failures>},
+    {Part::probes, {{"tolerated"}}, at<&M::policy, &Policy::probes, &core::Probes::tolerate>},
+    {Part::probes, {{"neutral"}}, at<&M::word, &core::Word::neutral>},
 
-    {Part::load, {{"in_flight"}, {"In-flight"}, {"InFlight", 1}, {}, {}}, at<&M::in_flight>},
-    {Part::load, {{}, {"Leases"}, {}, {}, {}}, at<&M::leases, &shm::LeaseCounts::taken>},
+    {Part::load, {{"in_flight"}, {"In-flight"}, {"InFlight", 1}}, at<&M::in_flight>},
+    {Part::load, {{}, {"Leases"}}, at<&M::leases, &shm::LeaseCounts::taken>},
 
-    {Part::limits, {{"minimum_calls"}, {"Minimum-calls"}, {}, {}, {}}, at<&M::policy, &Policy::minimum_calls>},
-    {Part::limits, {{"failure_percent"}, {"Failure-percent-limit"}, {}, {}, {}}, limit<&M::policy, &Policy::failure_rate>},
-    {Part::limits, {{"slow_percent", 2}, {"Slow-percent-limit"}, {}, {}, {}}, slow_limit},
-    {Part::limits, {{"slow_call_ms", 1}, {"Slow-call-ms"}, {}, {}, {}}, limit<&M::policy, &Policy::slow_call, &core::SlowCall::threshold>},
-    {Part::limits, {{"consecutive_failures"}, {"Consecutive-limit"}, {}, {}, {}}, limit<&M::policy, &Policy::consecutive_failures>},
-    {Part::limits, {{"in_flight", 3}, {"In-flight-limit"}, {}, {}, {}}, limit<&M::policy, &Policy::max_concurrent>},
+    {Part::limits, {{"minimum_calls"}, {"Minimum-calls"}}, at<&M::policy, &Policy::minimum_calls>},
+    {Part::limits, {{"failure_percent"}, {"Failure-percent-limit"}}, limit<&M::policy, &Policy::failure_rate>},
+    {Part::limits, {{"slow_percent", 2}, {"Slow-percent-limit"}}, slow_limit},
+    {Part::limits, {{"slow_call_ms", 1}, {"Slow-call-ms"}},
+     limit<&M::policy, &Policy::slow_call, &core::SlowCall::threshold>},
+    {Part::limits, {{"consecutive_failures"}, {"Consecutive-limit"}}, limit<&M::policy, &Policy::consecutive_failures>},
+    {Part::limits, {{"in_flight", 3}, {"In-flight-limit"}}, limit<&M::policy, &Policy::max_concurrent>},
 
-    {Part::totals, {{"calls"}, {"Calls"}, {"Calls", 1}, {}, {}}, at<&M::counts, &Counts::calls>},
-    {Part::totals, {{"verdicts"}, {"Verdict"}, {}, {}, {"calls", 2}}, nth<&Counts::verdict, kVerdictName>,
+    {Part::totals, {{"calls"}, {"Calls"}, {"Calls", 1}, {}, {}, {"calls", 0, true}}, at<&M::counts, &Counts::calls>},
+    {Part::totals, {{"verdicts"}, {"Verdict"}, {}, {}, {"calls", 2}, {""}}, nth<&Counts::verdict, kVerdictName>,
      {kCounter, "Calls to the member, by verdict.", nullptr, {"verdict"}}, Shape::set, core::kVerdicts},
-    {Part::totals, {{"outcomes"}, {"Outcome"}, {}, {}, {"outcomes", 3}}, outcome,
-     {kCounter, "Calls to the member, by outcome: class, or class of status.", nullptr, {"outcome"}}, Shape::set, core::kClasses + core::kHundredCount},
-    {Part::totals, {{"slow"}, {"Slow"}, {}, {}, {"slow_calls", 4}}, at<&M::counts, &Counts::slow>,
+    {Part::totals, {{"outcomes"}, {"Outcome"}, {}, {}, {"outcomes", 3}, {"ended as "}}, outcome,
+     {kCounter, "Calls to the member, by outcome: class, or class of status.", nullptr, {"outcome"}},
+     Shape::set, core::kClasses + core::kHundredCount},
+    {Part::totals, {{"slow"}, {"Slow"}, {}, {}, {"slow_calls", 4}, {"slow"}}, at<&M::counts, &Counts::slow>,
      {kCounter, "Calls slower than CircuitBreakerSlowCall."}},
-    {Part::totals, {{"probes"}, {"Probes"}, {}, {}, {}}, at<&M::counts, &Counts::probes>},
-    {Part::totals, {{"probes_lost"}, {"Probes-lost"}, {}, {}, {}}, at<&M::counts, &Counts::probes_lost>},
+    {Part::totals, {{"probes"}, {"Probes"}, {}, {}, {}, {"probes", 2}}, at<&M::counts, &Counts::probes>},
+    {Part::totals, {{"probes_lost"}, {"Probes-lost"}, {}, {}, {}, {"probes lost", 6}},
+     at<&M::counts, &Counts::probes_lost>},
     {Part::totals, {{}, {}, {}, {}, {"probes", 9}}, nth<&Counts::probe_result, kResultName>,
-     {kCounter, "Probes that have ended, by result; neutral ones proved nothing.", nullptr, {"result"}}, Shape::set, shm::kProbeResults},
-    {Part::totals, {{"late"}, {"Late"}, {}, {}, {}}, at<&M::counts, &Counts::late>},
-    {Part::totals, {{"suppressed"}, {"Suppressed"}, {}, {}, {"suppressed", 19}}, at<&M::counts, &Counts::suppressed>,
+     {kCounter, "Probes that have ended, by result; neutral ones proved nothing.", nullptr, {"result"}},
+     Shape::set, shm::kProbeResults},
+    {Part::totals, {{"late"}, {"Late"}, {}, {}, {}, {"results that came late", 7}}, at<&M::counts, &Counts::late>},
+    {Part::totals, {{"suppressed"}, {"Suppressed"}, {}, {}, {"suppressed", 19}, {"openings suppressed by MaxOpen", 5}},
+     at<&M::counts, &Counts::suppressed>,
      {kCounter, "Openings that CircuitBreakerMaxOpen did not allow."}},
-    {Part::totals, {{"failovers"}, {"Failovers"}, {}, {}, {"failovers", 17}}, at<&M::counts, &Counts::failovers>,
+    {Part::totals, {{"failovers"}, {"Failovers"}, {}, {}, {"failovers", 17}, {"sent on to another member", 3}},
+     at<&M::counts, &Counts::failovers>,
      {kCounter, "Requests that went on to another member after a call to this one."}},
-    {Part::totals, {{"probed_early"}, {"Probed-early"}, {}, {}, {"early_rounds", 18}}, at<&M::counts, &Counts::early>,
+    {Part::totals, {{"probed_early"}, {"Probed-early"}, {}, {}, {"early_rounds", 18}, {"probed early: no other member", 4}},
+     at<&M::counts, &Counts::early>,
      {kCounter, "Rounds of probes that began before the open time was over, as there was no other member."}},
-    {Part::totals, {{}, {"Refused"}, {"Refused", 2}, {"refused", 1}, {}}, at<&M::counts, &Counts::all_refused>},
-    {Part::totals, {{}, {"Would-refuse"}, {}, {}, {}}, at<&M::counts, &Counts::all_would_refuse>},
-    {Part::totals, {{"refused"}, {"Refused"}, {}, {}, {"rejected", 5}}, refusal<&Counts::refused>,
-     {kCounter, "Times that a request was not let to the member, by reason.", nullptr, {"reason"}}, Shape::set, shm::kRefusals - 1},
+    {Part::totals, {{}, {"Refused"}, {"Refused", 2}, {"refused", 1}}, at<&M::counts, &Counts::all_refused>},
+    {Part::totals, {{}, {"Would-refuse"}}, at<&M::counts, &Counts::all_would_refuse>},
+    {Part::totals, {{"refused"}, {"Refused"}, {}, {}, {"rejected", 5}, {"refused: ", 1}}, refusal<&Counts::refused>,
+     {kCounter, "Times that a request was not let to the member, by reason.", nullptr, {"reason"}},
+     Shape::set, shm::kRefusals - 1},
     {Part::totals, {{"would_refuse"}, {}, {}, {}, {"would_reject", 6}}, refusal<&Counts::would_refuse>,
-     {kCounter, "The same where CircuitBreaker is Observe: it was let through.", nullptr, {"reason"}}, Shape::set, shm::kRefusals - 1},
-    {Part::totals, {{"transitions"}, {"Transitions"}, {}, {}, {}}, at<&M::counts, &Counts::all_transitions>},
+     {kCounter, "The same where CircuitBreaker is Observe: it was let through.", nullptr, {"reason"}},
+     Shape::set, shm::kRefusals - 1},
+    {Part::totals, {{"transitions"}, {"Transitions"}}, at<&M::counts, &Counts::all_transitions>},
     {Part::totals, {{}, {}, {}, {}, {"transitions", 7}}, transition,
      {kCounter, "Changes of state.", nullptr, {"from", "to"}}, Shape::set, core::kStates * core::kStates},
-    {Part::totals, {{"opened"}, {"Opened"}, {"Opened", 1}, {}, {}}, at<&M::counts, &Counts::opened>},
+    {Part::totals, {{"opened"}, {"Opened"}, {"Opened", 1}, {}, {}, {"opened", 8, true}},
+     at<&M::counts, &Counts::opened>},
     {Part::totals, {{"state_ms"}, {"State-ms"}, {}, {}, {"state_seconds", 8}}, nth<&Counts::state_ms, kStateName>,
      {kCounter, "Time spent in each state.", "seconds", {"state"}}, Shape::set, core::kStates},
-    {Part::totals, {{}, {}, {}, {}, {"flapping", 20}}, at<&M::is_flapping>, {kGauge, "1 while the breaker is reported as flapping."}},
+    {Part::totals, {{}, {}, {}, {}, {"flapping", 20}},
+     at<&M::is_flapping>, {kGauge, "1 while the breaker is reported as flapping."}},
     {Part::totals, {{}, {}, {}, {}, {"probe_duration_seconds", 10}}, nullptr,
      {kHistogram, "Time to the first byte of the response to a probe.", "seconds"}, Shape::histogram, 1, &M::probes},
     {Part::totals, {{}, {}, {}, {}, {"call_duration_seconds", 11}}, nullptr,
-     {kHistogram, "Time to the first byte of the response to a call, not a probe.", "seconds"}, Shape::histogram, 1, &M::calls},
+     {kHistogram, "Time to the first byte of the response to a call, not a probe.", "seconds"},
+     Shape::histogram, 1, &M::calls},
 };
 // clang-format on
 
 constexpr bool is_in(const Figure& figure, Form form) noexcept {
-    return figure.name_in(form) != nullptr;
+    return figure.key_in(form).name != nullptr;
 }
 
 template <Form form>
 constexpr auto kInForm = [] {
-    constexpr auto kCount = std::ranges::count_if(kFigures, [](const Figure& each) noexcept { return is_in(each, form); });
+    constexpr auto kCount =
+        std::ranges::count_if(kFigures, [](const Figure& each) noexcept { return is_in(each, form); });
     std::array<const Figure*, kCount> shown{};
     std::size_t count = 0;
     for (const Figure& figure : kFigures) {
         if (is_in(figure, form)) shown[count++] = &figure;
     }
     std::ranges::sort(shown, [](const Figure* a, const Figure* b) noexcept {
-        constexpr auto kForm = static_cast<std::size_t>(form);
-        return a->key[kForm].place != b->key[kForm].place ? a->key[kForm].place < b->key[kForm].place : a < b;
+        const auto first = a->key_in(form).place;
+        const auto second = b->key_in(form).place;
+        return first != second ? first < second : a < b;
     });
     return shown;
 }();
@@ -228,9 +251,11 @@ std::span<const Figure* const> figures_in(Form form) noexcept {
         case Form::xml:
             return kInForm<Form::xml>;
         case Form::metrics:
+            return kInForm<Form::metrics>;
+        case Form::html:
             break;
     }
-    return kInForm<Form::metrics>;
+    return kInForm<Form::html>;
 }
 
 }  // namespace cb::httpd

@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "html_member.hpp"
-#include "httpd/runtime.hpp"
 #include "style.hpp"
 #include "words.hpp"
 
@@ -22,7 +21,7 @@ struct Census {
 };
 
 bool is_observing(std::uint32_t index) noexcept {
-    const Breaker* const breaker = runtime.registry != nullptr ? runtime.registry->at(index) : nullptr;
+    const Breaker* const breaker = breaker_at(index);
     return breaker != nullptr && breaker->policy.mode == core::Mode::observe;
 }
 

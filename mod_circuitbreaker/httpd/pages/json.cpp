@@ -12,7 +12,7 @@ constexpr int kVersion = 1;
 void put_part(JsonPageWriter& out, const MemberSnapshot& member, Part part) noexcept {
     for (const Figure* const figure : figures_in(Form::json)) {
         if (figure->part != part) continue;
-        const char* const key = figure->name_in(Form::json);
+        const char* const key = figure->key_in(Form::json).name;
         const Value value = figure->value(member, 0);
         if (figure->shape == Shape::number) out.number_if(value.is_there, key, value.number);
         if (figure->shape == Shape::ratio) out.ratio(key, value.number, value.whole);

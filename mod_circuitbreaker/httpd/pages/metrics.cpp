@@ -42,7 +42,7 @@ std::span<const MemberSnapshot> read_configured(apr_pool_t* p) noexcept {
 void put_all(Exposition& out, apr_pool_t* p) noexcept {
     const std::span<const MemberSnapshot> members = read_configured(p);
     for (const Figure* const figure : figures_in(Form::metrics)) {
-        out.begin(figure->name_in(Form::metrics), figure->metric);
+        out.begin(figure->key_in(Form::metrics).name, figure->metric);
         for (const MemberSnapshot& member : members) {
             out.of(names_of(member.identity, member.breaker));
             put(out, *figure, member);

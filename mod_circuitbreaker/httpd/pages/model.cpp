@@ -58,10 +58,6 @@ int compare_names(const char* a, const char* b) noexcept {
     }
 }
 
-const Breaker* breaker_at(std::uint32_t index) noexcept {
-    return runtime.registry != nullptr ? runtime.registry->at(index) : nullptr;
-}
-
 /// What members are ordered by, copied: what stands in the segment may change while they are sorted.
 struct SortKey {
     std::uint32_t index;
@@ -107,7 +103,6 @@ bool MemberSnapshot::is_out() const noexcept {
 bool read_member(MemberSnapshot& member, std::uint32_t index) noexcept {
     if (!shm::read_identity(runtime.segment, index, member.identity)) return false;
     const shm::Slot& slot = runtime.segment.slots[index];
-    member.index = index;
     write_id(member.id, member.identity);
     member.breaker = breaker_at(index);
     member.policy = member.breaker != nullptr ? member.breaker->policy : core::Policy{};
@@ -144,6 +139,10 @@ bool read_member(MemberSnapshot& member, std::uint32_t index) noexcept {
     read_durations(member.probes, slot.probe_duration);
     member.failed_calls = shm::read_failed_calls(slot, member.failed_call);
     return true;
+}
+
+const Breaker* breaker_at(std::uint32_t index) noexcept {
+    return runtime.registry != nullptr ? runtime.registry->at(index) : nullptr;
 }
 
 core::State state_of_member(std::uint32_t index) noexcept {

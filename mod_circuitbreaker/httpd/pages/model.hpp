@@ -43,7 +43,6 @@ struct MemberSnapshot {
     MemberSnapshot(const MemberSnapshot&) = delete;
     MemberSnapshot& operator=(const MemberSnapshot&) = delete;
 
-    std::uint32_t index;  // of its slot
     shm::Identity identity;
     char id[kIdText];        // of its identity: the same as long as its names are
     const Breaker* breaker;  // nullptr: no configuration has it any more, but children of before still use it
@@ -82,6 +81,8 @@ struct MemberSnapshot {
 /// Reads the member in that slot. False if it has gone.
 [[nodiscard]] bool read_member(MemberSnapshot& member, std::uint32_t index) noexcept;
 
+/// The breaker alone, or nullptr.
+[[nodiscard]] const Breaker* breaker_at(std::uint32_t index) noexcept;
 /// The state alone.
 [[nodiscard]] core::State state_of_member(std::uint32_t index) noexcept;
 /// Open, half-open, forced open: it does not take its traffic.

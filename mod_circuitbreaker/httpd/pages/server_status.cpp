@@ -16,8 +16,8 @@ void write_lines(request_rec* r, unsigned number, const MemberSnapshot& member) 
     text("Balancer", member.balancer);
     text("Vhost", member.vhost);
     text("State", core::name(member.state()).data());
-    for_each_number(Form::status, member, [&](const char* key, const char*, std::uint64_t value) noexcept {
-        ap_rprintf(r, "CircuitBreaker[%u]%s: %" APR_UINT64_T_FMT "\n", number, key, value);
+    for_each_number(Form::status, member, [&](const Key& key, const char*, std::uint64_t value) noexcept {
+        ap_rprintf(r, "CircuitBreaker[%u]%s: %" APR_UINT64_T_FMT "\n", number, key.name, value);
     });
 }
 
