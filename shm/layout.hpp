@@ -65,24 +65,27 @@ enum class ProbeResult : std::uint8_t { success, failure, neutral, lost };
 inline constexpr std::uint32_t kProbeResults = 4;
 
 /// Relaxed counters that only grow. A killed child loses at most the update that it was making.
-struct Totals {
-    Atomic64 calls;
-    Atomic64 verdict[core::kVerdicts];
-    Atomic64 outcome_class[core::kClasses];
-    Atomic64 status[core::kHundredCount];
-    Atomic64 slow;
-    Atomic64 probes;
-    Atomic64 probes_lost;
-    Atomic64 late;        // results that came after the breaker had changed its state
-    Atomic64 suppressed;  // openings that MaxOpen did not allow
-    Atomic64 failovers;   // requests that went on to another member after a call to this one
-    Atomic64 early;       // rounds of probes that began early, because there was no other member
-    Atomic64 refused[kRefusals];
-    Atomic64 would_refuse[kRefusals];  // Observe: would have been refused
-    Atomic64 transition[core::kStates][core::kStates];
-    Atomic64 state_ms[core::kStates];  // without the present stay, which is now - since
-    Atomic64 probe_result[kProbeResults];
+/// `Cell`: an atomic in the segment, a plain number in a copy.
+template <class Cell>
+struct TotalsOf {
+    Cell calls;
+    Cell verdict[core::kVerdicts];
+    Cell outcome_class[core::kClasses];
+    Cell status[core::kHundredCount];
+    Cell slow;
+    Cell probes;
+    Cell probes_lost;
+    Cell late;        // results that came after the breaker had moved on
+    Cell suppressed;  // trips that MaxOpen did not allow
+    Cell failovers;   // calls sent on to another member after one to this member
+    Cell early;       // rounds of probes that began early, as there was no other member
+    Cell refused[kRefusals];
+    Cell would_refuse[kRefusals];  // Observe: let through all the same
+    Cell transition[core::kStates][core::kStates];
+    Cell state_ms[core::kStates];  // of completed stays; the present one is now - since
+    Cell probe_result[kProbeResults];
 };
+using Totals = TotalsOf<Atomic64>;
 
 /// Upper bounds of a histogram's buckets, ms; a last bucket holds what took longer.
 inline constexpr std::uint32_t kLatencyBounds[] = {5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000};

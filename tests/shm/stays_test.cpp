@@ -16,7 +16,7 @@ namespace {
 using core::EventKind;
 using core::State;
 
-class StaysTest : public testing::Test {
+class TimesInStates : public testing::Test {
   protected:
     [[nodiscard]] shm::Stays read() const { return shm::read_stays(slot, world.parent().clock); }
     [[nodiscard]] std::uint64_t ms(State state) const { return read().ms[static_cast<std::size_t>(state)]; }
@@ -68,7 +68,7 @@ class StaysTest : public testing::Test {
     shm::Stays last_;
 };
 
-TEST_F(StaysTest, AreThePresentOneAndThoseBefore) {
+TEST_F(TimesInStates, AreThePresentOneAndThoseBefore) {
     world.pass(5'000);
     EXPECT_EQ(ms(State::closed), 5'000U);
     operate(EventKind::force_open);
@@ -80,7 +80,7 @@ TEST_F(StaysTest, AreThePresentOneAndThoseBefore) {
     EXPECT_TRUE(read().is_settled);
 }
 
-TEST_F(StaysTest, NeverFallWhereverAChangeIsLookedAt) {
+TEST_F(TimesInStates, NeverFallWhereverAChangeIsLookedAt) {
     if (!SingleStep::is_possible()) GTEST_SKIP() << "this system does not let a process trace its child";
     SingleStep child([&] { change_often(1001); });
     const SharedMemory& memory = world.memory();
@@ -108,7 +108,7 @@ TEST_F(StaysTest, NeverFallWhereverAChangeIsLookedAt) {
     EXPECT_LT(unsettled, 100U) << "a change is noted in a few steps";
 }
 
-TEST_F(StaysTest, NeverFallWhileAnotherThreadChangesTheState) {
+TEST_F(TimesInStates, NeverFallWhileAnotherThreadChangesTheState) {
     const Restless restless;
     std::atomic<bool> is_over = false;
     std::thread changer([&] {
@@ -130,7 +130,7 @@ TEST_F(StaysTest, NeverFallWhileAnotherThreadChangesTheState) {
     EXPECT_EQ(fallen(read()), "");
 }
 
-TEST_F(StaysTest, OfAChangeWhoseChildWasKilledAreReadAsTheyStandUntilTheNextOne) {
+TEST_F(TimesInStates, OfAChangeWhoseChildWasKilledAreReadAsTheyStandUntilTheNextOne) {
     world.pass(5'000);
     const pid_t child = fork_child([&] {
         die_at("changes.won", 1);

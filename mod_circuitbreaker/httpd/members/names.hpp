@@ -18,13 +18,16 @@ struct MemberNames {
     std::string_view member[4];  // its parts: of a member on a unix socket "unix:", path, "|", name
 };
 
+[[nodiscard]] inline MemberNames names_of(const shm::Identity& identity, const Breaker* breaker) noexcept {
+    const bool is_socket = identity.uds_path[0] != '\0';
+    return {breaker != nullptr ? breaker->vhost : "",
+            identity.balancer,
+            {is_socket ? "unix:" : "", identity.uds_path, is_socket ? "|" : "", identity.name}};
+}
+
 [[nodiscard]] inline MemberNames names_of(const shm::Slot& slot) noexcept {
     const std::uint32_t index = runtime.segment.index_of(slot);
-    const Breaker* const breaker = runtime.registry != nullptr ? runtime.registry->at(index) : nullptr;
-    const bool is_socket = slot.identity.uds_path[0] != '\0';
-    return {breaker != nullptr ? breaker->vhost : "",
-            slot.identity.balancer,
-            {is_socket ? "unix:" : "", slot.identity.uds_path, is_socket ? "|" : "", slot.identity.name}};
+    return names_of(slot.identity, runtime.registry != nullptr ? runtime.registry->at(index) : nullptr);
 }
 
 }  // namespace cb::httpd

@@ -121,17 +121,15 @@ Controls own_controls(const request_rec* r) noexcept {
 }
 
 void write_action_form(const HtmlOut& out, const MemberSnapshot& member, const Controls& controls) noexcept {
-    char id[kIdText];
-    write_id(id, member.id);
     out.put("<form method=\"post\" action=\"");
     out.text(controls.url);
     out.print(
         "\"><input type=\"hidden\" name=\"token\" value=\"%s\">"
         "<input type=\"hidden\" name=\"member\" value=\"%s\">",
-        controls.token, id);
+        controls.token, member.id);
     for (const Action& action : kActions) {
         if (!makes_sense(action, member.state())) continue;
-        out.print("\n<button name=\"action\" value=\"%s\" id=\"%s-%s\"", action.name, action.name, id);
+        out.print("\n<button name=\"action\" value=\"%s\" id=\"%s-%s\"", action.name, action.name, member.id);
         if (action.kind == core::EventKind::automatic) {
             out.put(" class=\"main\"");
         } else {
@@ -170,8 +168,7 @@ int do_action(request_rec* r) noexcept {
     const Action* const action = action_named(fields.action);
     if (action == nullptr) return refuse_action(r, "there is no such action");
     std::uint32_t index = 0;
-    const Breaker* const breaker =
-        runtime.registry != nullptr && find_member(fields.member, index) ? runtime.registry->at(index) : nullptr;
+    const Breaker* const breaker = find_member(fields.member, index) ? breaker_at(index) : nullptr;
     if (breaker == nullptr) return refuse_action(r, "there is no such member");
     const bool is_changed = shm::operate(runtime.segment.slots[index], breaker->policy, runtime.process, action->kind);
     ap_log_rerror(APLOG_MARK, APLOG_NOTICE, 0, r, "circuit breaker: member %s%s%s: %s by %s from %s%s", breaker->name,

@@ -118,15 +118,16 @@ Number Number::ratio(std::uint64_t part, std::uint64_t whole) noexcept {
     return number;
 }
 
-void Exposition::begin(const Family& family) noexcept {
-    family_ = &family;
+void Exposition::begin(const char* name, const Metric& metric) noexcept {
+    family_ = name;
+    kind_ = metric.kind;
     length_ = 0;
     // In OpenMetrics a counter's family has its name without `_total`, in the older format with it.
-    const char* const suffix = family.kind == MetricKind::counter && !is_open_metrics_ ? "_total" : "";
-    ap_rvputs(r_, "# HELP ", kPrefix, family.name, suffix, " ", family.help, "\n", nullptr);
-    ap_rvputs(r_, "# TYPE ", kPrefix, family.name, suffix, " ", kind_name(family.kind), "\n", nullptr);
-    if (is_open_metrics_ && family.unit != nullptr) {
-        ap_rvputs(r_, "# UNIT ", kPrefix, family.name, " ", family.unit, "\n", nullptr);
+    const char* const suffix = kind_ == MetricKind::counter && !is_open_metrics_ ? "_total" : "";
+    ap_rvputs(r_, "# HELP ", kPrefix, name, suffix, " ", metric.help, "\n", nullptr);
+    ap_rvputs(r_, "# TYPE ", kPrefix, name, suffix, " ", kind_name(kind_), "\n", nullptr);
+    if (is_open_metrics_ && metric.unit != nullptr) {
+        ap_rvputs(r_, "# UNIT ", kPrefix, name, " ", metric.unit, "\n", nullptr);
     }
 }
 
@@ -163,8 +164,8 @@ void Exposition::of(const MemberNames& names) noexcept {
     label("member", names.member, kMostMember);
 }
 
-void Exposition::sample(const char* suffix, const Number& value, std::initializer_list<Label> labels) noexcept {
-    ap_rvputs(r_, kPrefix, family_->name, suffix, nullptr);
+void Exposition::sample(const char* suffix, const Number& value, std::span<const Label> labels) noexcept {
+    ap_rvputs(r_, kPrefix, family_, suffix, nullptr);
     const bool has_labels = length_ > 0 || labels.size() > 0;
     if (has_labels) ap_rputs("{", r_);
     ap_rwrite(labels_, static_cast<int>(length_), r_);
@@ -176,22 +177,22 @@ void Exposition::sample(const char* suffix, const Number& value, std::initialize
     ap_rvputs(r_, has_labels ? "} " : " ", value.text, "\n", nullptr);
 }
 
-void Exposition::put(const Number& value, std::initializer_list<Label> labels) noexcept {
-    sample(family_->kind == MetricKind::counter ? "_total" : "", value, labels);
+void Exposition::put(const Number& value, std::span<const Label> labels) noexcept {
+    sample(kind_ == MetricKind::counter ? "_total" : "", value, labels);
 }
 
-void Exposition::put(const shm::Histogram& histogram) noexcept {
-    constexpr auto kRelaxed = std::memory_order_relaxed;  // for people; each count is exact by itself
+void Exposition::put(const Durations& durations) noexcept {
     std::uint64_t count = 0;
     for (std::uint32_t i = 0; i < shm::kLatencyBuckets; ++i) {
-        count += histogram.bucket[i].load(kRelaxed);
+        count += durations.bucket[i];
         char bound[40] = "+Inf";
         if (i < shm::kLatencyBuckets - 1) {
             write_bound(bound, shm::kLatencyBounds[i], is_open_metrics_);
         }
-        sample("_bucket", Number::count(count), {{"le", bound}});
+        const Label le = {"le", bound};
+        sample("_bucket", Number::count(count), {&le, 1});
     }
-    sample("_sum", Number::seconds(histogram.sum_ms.load(kRelaxed)), {});
+    sample("_sum", Number::seconds(durations.sum_ms), {});
     sample("_count", Number::count(count), {});
 }
 

@@ -1,26 +1,15 @@
 // Writes metrics as Prometheus reads them: text format 0.0.4, or OpenMetrics 1.0.
 //
-// Purpose: the syntax of both formats in one place; metrics.cpp says what is shown.
+// Purpose: the syntax of both formats in one place; figures.cpp says what is shown.
 // Thread safety: belongs to the thread of its request.
 // Invariants: all samples of a family follow its TYPE line; label values are valid UTF-8 and escaped.
 #ifndef CIRCUITBREAKER_HTTPD_PAGES_EXPOSITION_HPP
 #define CIRCUITBREAKER_HTTPD_PAGES_EXPOSITION_HPP
 
-#include <initializer_list>
-#include <span>
-
+#include "figures.hpp"
 #include "httpd/members/names.hpp"
 
 namespace cb::httpd {
-
-enum class MetricKind : std::uint8_t { counter, gauge, histogram };
-
-struct Family {
-    const char* name;  // of a counter without its `_total`
-    MetricKind kind;
-    const char* unit;  // nullptr: none; else the name ends with it
-    const char* help;
-};
 
 struct Label {
     const char* name;
@@ -42,20 +31,21 @@ class Exposition {
   public:
     Exposition(request_rec* r, bool is_open_metrics) noexcept : r_(r), is_open_metrics_(is_open_metrics) {}
 
-    void begin(const Family& family) noexcept;
+    /// A family of that name (of a counter without its `_total`; with a unit it ends with that).
+    void begin(const char* name, const Metric& metric) noexcept;
     /// Whose samples come next.
     void of(const MemberNames& names) noexcept;
-    void of_nobody() noexcept { length_ = 0; }
-    void put(const Number& value, std::initializer_list<Label> labels = {}) noexcept;
-    void put(const shm::Histogram& histogram) noexcept;
+    void put(const Number& value, std::span<const Label> labels = {}) noexcept;
+    void put(const Durations& durations) noexcept;
     void end() noexcept;
 
   private:
-    void sample(const char* suffix, const Number& value, std::initializer_list<Label> labels) noexcept;
+    void sample(const char* suffix, const Number& value, std::span<const Label> labels) noexcept;
     void label(const char* name, std::span<const std::string_view> parts, std::size_t most) noexcept;
 
     request_rec* r_;
-    const Family* family_ = nullptr;
+    const char* family_ = nullptr;
+    MetricKind kind_ = MetricKind::gauge;
     bool is_open_metrics_;
     std::size_t length_ = 0;
     char labels_[4096];  // the member's, escaped once for all its samples

@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "html_member.hpp"
-#include "httpd/runtime.hpp"
 #include "style.hpp"
 #include "words.hpp"
 
@@ -22,7 +21,7 @@ struct Census {
 };
 
 bool is_observing(std::uint32_t index) noexcept {
-    const Breaker* const breaker = runtime.registry != nullptr ? runtime.registry->at(index) : nullptr;
+    const Breaker* const breaker = breaker_at(index);
     return breaker != nullptr && breaker->policy.mode == core::Mode::observe;
 }
 
@@ -126,18 +125,11 @@ void write_trouble(const HtmlOut& out, const MemberList& members, const Census& 
     if (census.recovering > 0) out.print(", %u recovering", census.recovering);
     if (census.observed > 0) out.print(", %u would be out if it were not only observed", census.observed);
     out.put(":<ul>\n");
-    for (std::uint32_t i = 0; i < members.count; ++i) {
-        if (const core::State state = state_of_member(members.index[i]);
-            !is_out(state) && state != core::State::recovering) {
-            continue;
-        }
-        MemberSnapshot member;
-        if (!read_member(member, members.index[i])) continue;
-        char id[kIdText];
-        write_id(id, member.id);
+    for_each_member(members, [&](const MemberSnapshot& member) noexcept {
+        if (!member.is_out() && member.state() != core::State::recovering) return;
         out.put("<li>");
         write_state(out, member.state());
-        out.print(" <a class=\"name\" href=\"#m-%s\">", id);
+        out.print(" <a class=\"name\" href=\"#m-%s\">", member.id);
         out.text(member.name);
         out.put("</a>");
         if (*member.balancer != '\0') {
@@ -151,7 +143,7 @@ void write_trouble(const HtmlOut& out, const MemberList& members, const Census& 
         out.print("%s%s<b>%s</b>", outage, *outage != '\0' ? "; " : "", outlook(out.p, member));
         if (member.is_observing()) out.put(" <span class=\"tag\">observing: refuses nothing</span>");
         out.put("</li>\n");
-    }
+    });
     out.put("</ul></div>\n");
 }
 
@@ -230,13 +222,11 @@ void write_html(request_rec* r, const MemberList& members, const PageOptions& op
     if (census.members > 0) write_counts(out, census);
     write_trouble(out, members, census);
     Groups groups(out);
-    for (std::uint32_t i = 0; i < members.count; ++i) {
-        MemberSnapshot member;
-        if (!read_member(member, members.index[i])) continue;
+    for_each_member(members, [&](const MemberSnapshot& member) noexcept {
         groups.enter(member);
         write_member_rows(out, member, options, members.count <= kManyMembers || member.state() != core::State::closed);
         apr_pool_clear(each);
-    }
+    });
     groups.leave();
     out.put("</main>\n");
     write_footer(out, nonce);

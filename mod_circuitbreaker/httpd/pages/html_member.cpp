@@ -1,6 +1,6 @@
 #include "html_member.hpp"
 
-#include "httpd/choose/refuse.hpp"
+#include "figures.hpp"
 #include "strip.hpp"
 #include "words.hpp"
 
@@ -46,15 +46,13 @@ void write_state_cell(const HtmlOut& out, const MemberSnapshot& member) noexcept
 
 void write_row(const HtmlOut& out, const MemberSnapshot& member) noexcept {
     const core::Policy& policy = member.policy;
-    char id[kIdText];
-    write_id(id, member.id);
     const bool is_calm = member.state() == core::State::closed && member.sums.failures == 0 &&
                          member.sums.slow_calls == 0 && member.word.consecutive == 0;
     const char* const mark = is_calm                                     ? " calm"
                              : member.is_out()                           ? " out"
                              : member.state() == core::State::recovering ? " recovering"
                                                                          : "";
-    out.print("<tr class=\"member%s\" id=\"m-%s\"><td class=\"wide\"><span class=\"name\">", mark, id);
+    out.print("<tr class=\"member%s\" id=\"m-%s\"><td class=\"wide\"><span class=\"name\">", mark, member.id);
     out.text(member.name);
     out.put("</span>");
     if (member.is_observing())
@@ -131,41 +129,14 @@ void write_changes(const HtmlOut& out, const MemberSnapshot& member) noexcept {
     out.put("</tbody></table></div>\n");
 }
 
-void write_total(const HtmlOut& out, const char* name, std::uint64_t value) noexcept {
-    out.print("<tr><td>%s</td><td class=\"num\">%" APR_UINT64_T_FMT "</td></tr>", name, value);
-}
-
 void write_totals(const HtmlOut& out, const MemberSnapshot& member) noexcept {
-    const Counts& counts = member.counts;
     out.put("<div><h4>In all</h4><table><tbody>");
-    write_total(out, "calls", counts.calls);
-    for (std::uint32_t i = 0; i < core::kVerdicts; ++i) {
-        if (counts.verdict[i] > 0)
-            write_total(out, core::name(static_cast<core::Verdict>(i)).data(), counts.verdict[i]);
-    }
-    for (std::uint32_t i = 0; i < core::kClasses; ++i) {
-        const auto outcome = static_cast<core::Outcome>(static_cast<std::uint32_t>(core::Outcome::connect) + i);
-        if (counts.outcome_class[i] > 0)
-            write_total(out, apr_pstrcat(out.p, "ended as ", outcome_text(out.p, outcome), nullptr),
-                        counts.outcome_class[i]);
-    }
-    for (std::uint32_t i = 0; i < core::kHundredCount; ++i) {
-        if (counts.status[i] > 0)
-            write_total(out, apr_pstrcat(out.p, "answered ", core::kHundreds[i], nullptr), counts.status[i]);
-    }
-    if (counts.slow > 0) write_total(out, "slow", counts.slow);
-    for (std::uint32_t i = 1; i < shm::kRefusals; ++i) {
-        if (counts.refused[i] > 0)
-            write_total(out, apr_pstrcat(out.p, "refused: ", name(static_cast<shm::Refusal>(i)), nullptr),
-                        counts.refused[i]);
-    }
-    if (counts.probes > 0) write_total(out, "probes", counts.probes);
-    if (counts.failovers > 0) write_total(out, "sent on to another member", counts.failovers);
-    if (counts.early > 0) write_total(out, "probed early: no other member", counts.early);
-    if (counts.suppressed > 0) write_total(out, "openings suppressed by MaxOpen", counts.suppressed);
-    if (counts.probes_lost > 0) write_total(out, "probes lost", counts.probes_lost);
-    if (counts.late > 0) write_total(out, "results that came late", counts.late);
-    write_total(out, "opened", counts.opened());
+    for_each_number(Form::html, member, [&](const Key& key, const char* label, std::uint64_t value) noexcept {
+        if (value == 0 && !key.shows_zero) return;
+        const bool is_status = label != nullptr && apr_isdigit(*label);
+        out.print("<tr><td>%s%s</td><td class=\"num\">%" APR_UINT64_T_FMT "</td></tr>",
+                  is_status ? "answered " : key.name, label != nullptr ? label : "", value);
+    });
     out.put("</tbody></table></div>\n");
 }
 
@@ -197,15 +168,13 @@ void write_time(const HtmlOut& out, const MemberSnapshot& member, core::Millis a
 void write_member_rows(const HtmlOut& out, const MemberSnapshot& member, const PageOptions& options,
                        bool with_details) noexcept {
     write_row(out, member);
-    char id[kIdText];
-    write_id(id, member.id);
     out.put("<tr class=\"more\"><td colspan=\"9\">");
     if (!with_details) {
-        out.print("<a class=\"quiet\" href=\"?member=%s\">Failing calls, changes, policy</a></td></tr>\n", id);
+        out.print("<a class=\"quiet\" href=\"?member=%s\">Failing calls, changes, policy</a></td></tr>\n", member.id);
         return;
     }
     const bool is_open = member.is_out() || options.member != nullptr;
-    out.print("<details id=\"d-%s\"%s><summary>Failing calls, changes, policy%s</summary>\n", id,
+    out.print("<details id=\"d-%s\"%s><summary>Failing calls, changes, policy%s</summary>\n", member.id,
               is_open ? " open" : "", options.controls.are_there() ? ", actions" : "");
     if (options.controls.are_there() && member.breaker != nullptr) write_action_form(out, member, options.controls);
     out.put("<div class=\"blocks\">\n");

@@ -42,10 +42,6 @@ class JsonPageWriter {
         put_key(key);
         ap_rvputs(r_, "\"", json_text(scratch_, value), "\"", nullptr);
     }
-    void boolean(const char* key, bool value) noexcept {
-        put_key(key);
-        ap_rputs(value ? "true" : "false", r_);
-    }
     void null(const char* key) noexcept {
         put_key(key);
         ap_rputs("null", r_);

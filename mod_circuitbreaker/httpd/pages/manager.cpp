@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "figures.hpp"
 #include "httpd/runtime.hpp"
 #include "section.hpp"
 
@@ -48,26 +49,16 @@ void write_html_section(request_rec* r, const HtmlOut& out) noexcept {
 void write_xml_section(const request_rec* r, const HtmlOut& out) noexcept {
     out.put("  <cb:breakers xmlns:cb='urn:mod_circuitbreaker:1'>\n");
     for_each_breaker(r, [&](const MemberSnapshot& member) noexcept {
-        char id[kIdText];
-        write_id(id, member.id);
-        out.print("    <cb:breaker>\n      <cb:id>%s</cb:id>\n      <cb:balancer>", id);
+        out.print("    <cb:breaker>\n      <cb:id>%s</cb:id>\n      <cb:balancer>", member.id);
         out.text(member.balancer);
         out.put("</cb:balancer>\n      <cb:worker>");
         out.text(member.name);
-        out.print(
-            "</cb:worker>\n      <cb:mode>%s</cb:mode>\n      <cb:state>%s</cb:state>\n"
-            "      <cb:since_ms>%" APR_UINT64_T_FMT
-            "</cb:since_ms>\n      <cb:level>%u</cb:level>\n"
-            "      <cb:next_probe_ms>%" APR_UINT64_T_FMT "</cb:next_probe_ms>\n",
-            mode_name(member.policy.mode), core::name(member.state()).data(), member.in_state_for(), member.word.level,
-            member.next_probe_in);
-        out.print(
-            "      <cb:calls>%u</cb:calls>\n      <cb:failures>%u</cb:failures>\n"
-            "      <cb:slow_calls>%u</cb:slow_calls>\n      <cb:consecutive>%u</cb:consecutive>\n"
-            "      <cb:probes_in_flight>%u</cb:probes_in_flight>\n      <cb:refused>%" APR_UINT64_T_FMT
-            "</cb:refused>\n    </cb:breaker>\n",
-            member.sums.calls, member.sums.failures, member.sums.slow_calls, member.word.consecutive,
-            member.probes_in_flight(), member.counts.all_refused());
+        out.print("</cb:worker>\n      <cb:mode>%s</cb:mode>\n      <cb:state>%s</cb:state>\n",
+                  mode_name(member.policy.mode), core::name(member.state()).data());
+        for_each_number(Form::xml, member, [&](const Key& key, const char*, std::uint64_t value) noexcept {
+            out.print("      <cb:%s>%" APR_UINT64_T_FMT "</cb:%s>\n", key.name, value, key.name);
+        });
+        out.put("    </cb:breaker>\n");
     });
     out.put("  </cb:breakers>\n");
 }

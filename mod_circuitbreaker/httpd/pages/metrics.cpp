@@ -1,208 +1,57 @@
 #include "metrics.hpp"
 
-#include <string_view>
+#include <new>
 
 #include "exposition.hpp"
-#include "httpd/choose/refuse.hpp"
-#include "shm/stays.hpp"
 
 namespace cb::httpd {
 namespace {
 
-constexpr auto kRelaxed = std::memory_order_relaxed;  // counters for people, read one by one
+constexpr Metric kEventsLost = {MetricKind::counter, "Lines that the event log did not take."};
 
-struct Member {
-    const Breaker& breaker;
-    const shm::Slot& slot;
-};
-
-const char* state_name(std::size_t state) noexcept {
-    return core::name(static_cast<core::State>(state)).data();
+Number text_of(const Figure& figure, const Value& value) noexcept {
+    if (figure.shape == Shape::ratio) return Number::ratio(value.number, value.whole);
+    return figure.metric.unit != nullptr ? Number::seconds(value.number) : Number::count(value.number);
 }
 
-core::Word word_of(const Member& member) noexcept {
-    return core::unpack(member.slot.word.load(std::memory_order_acquire));
-}
-
-void put_state(Exposition& out, const Member& member) noexcept {
-    const core::State state = word_of(member).state;
-    for (std::size_t i = 0; i < core::kStates; ++i)
-        out.put(Number::count(static_cast<std::size_t>(state) == i ? 1 : 0), {{"state", state_name(i)}});
-}
-
-void put_calls(Exposition& out, const Member& member) noexcept {
-    for (std::size_t i = 0; i < core::kVerdicts; ++i) {
-        out.put(Number::count(member.slot.totals.verdict[i].load(kRelaxed)),
-                {{"verdict", core::name(static_cast<core::Verdict>(i)).data()}});
+void put(Exposition& out, const Figure& figure, const MemberSnapshot& member) noexcept {
+    if (figure.shape == Shape::histogram) return out.put(member.*figure.durations);
+    for (std::uint32_t i = 0; i < figure.count; ++i) {
+        const Value value = figure.value(member, i);
+        if (figure.shape == Shape::set && !value.is_there) continue;
+        const auto& [first, second] = figure.metric.labels;
+        const Label labels[] = {{first, value.name}, {second, value.to}};
+        const std::size_t count = second != nullptr ? 2 : first != nullptr ? 1 : 0;
+        out.put(text_of(figure, value), std::span(labels, count));
     }
 }
 
-void put_outcomes(Exposition& out, const Member& member) noexcept {
-    for (std::size_t i = 0; i < core::kClasses; ++i) {
-        const auto outcome = static_cast<core::Outcome>(static_cast<std::size_t>(core::Outcome::connect) + i);
-        out.put(Number::count(member.slot.totals.outcome_class[i].load(kRelaxed)),
-                {{"outcome", core::class_name(outcome).data()}});
+/// Not those that are no longer configured and wait for the last old child to end.
+std::span<const MemberSnapshot> read_configured(apr_pool_t* p) noexcept {
+    const MemberList list = list_members(p, Order::by_slot);
+    auto* const members =
+        static_cast<MemberSnapshot*>(apr_palloc(p, (list.count + std::size_t{1}) * sizeof(MemberSnapshot)));
+    std::size_t count = 0;
+    for (std::uint32_t i = 0; i < list.count; ++i) {
+        MemberSnapshot& member = *new (&members[count]) MemberSnapshot;
+        if (read_member(member, list.index[i]) && member.breaker != nullptr) ++count;
     }
-    for (std::size_t i = 0; i < core::kHundredCount; ++i)
-        out.put(Number::count(member.slot.totals.status[i].load(kRelaxed)), {{"outcome", core::kHundreds[i]}});
+    return {members, count};
 }
 
-void put_slow_calls(Exposition& out, const Member& member) noexcept {
-    out.put(Number::count(member.slot.totals.slow.load(kRelaxed)));
-}
-
-void put_refusals(Exposition& out, const shm::Atomic64 (&counters)[shm::kRefusals]) noexcept {
-    for (std::size_t i = 1; i < shm::kRefusals; ++i)
-        out.put(Number::count(counters[i].load(kRelaxed)), {{"reason", name(static_cast<shm::Refusal>(i))}});
-}
-
-void put_rejected(Exposition& out, const Member& member) noexcept {
-    put_refusals(out, member.slot.totals.refused);
-}
-
-void put_would_reject(Exposition& out, const Member& member) noexcept {
-    put_refusals(out, member.slot.totals.would_refuse);
-}
-
-/// Changes of state that can happen. All of them are shown from the start: a counter that appears with its first event
-/// hides that event from rate().
-bool can_follow(core::State from, core::State to) noexcept {
-    using core::State;
-    if (from == to) return false;
-    switch (to) {
-        case State::open:
-            return from == State::closed || from == State::half_open || from == State::recovering;
-        case State::half_open:
-            return from == State::open;
-        case State::recovering:
-            return from == State::half_open || from == State::open;  // after an early round
-        default:
-            return true;  // by an operator from everywhere
-    }
-}
-
-void put_transitions(Exposition& out, const Member& member) noexcept {
-    for (std::size_t from = 0; from < core::kStates; ++from) {
-        for (std::size_t to = 0; to < core::kStates; ++to) {
-            if (!can_follow(static_cast<core::State>(from), static_cast<core::State>(to))) continue;
-            out.put(Number::count(member.slot.totals.transition[from][to].load(kRelaxed)),
-                    {{"from", state_name(from)}, {"to", state_name(to)}});
+void put_all(Exposition& out, apr_pool_t* p) noexcept {
+    const std::span<const MemberSnapshot> members = read_configured(p);
+    for (const Figure* const figure : figures_in(Form::metrics)) {
+        out.begin(figure->key_in(Form::metrics).name, figure->metric);
+        for (const MemberSnapshot& member : members) {
+            out.of(names_of(member.identity, member.breaker));
+            put(out, *figure, member);
         }
     }
-}
-
-void put_state_seconds(Exposition& out, const Member& member) noexcept {
-    const shm::Stays stays = shm::read_stays(member.slot, runtime.process.clock);
-    for (std::size_t i = 0; i < core::kStates; ++i)
-        out.put(Number::seconds(stays.ms[i]), {{"state", state_name(i)}});
-}
-
-void put_probes(Exposition& out, const Member& member) noexcept {
-    constexpr const char* kResults[shm::kProbeResults] = {"success", "failure", "neutral", "lost"};
-    for (std::size_t i = 0; i < shm::kProbeResults; ++i)
-        out.put(Number::count(member.slot.totals.probe_result[i].load(kRelaxed)), {{"result", kResults[i]}});
-}
-
-void put_probe_duration(Exposition& out, const Member& member) noexcept {
-    out.put(member.slot.probe_duration);
-}
-
-void put_call_duration(Exposition& out, const Member& member) noexcept {
-    out.put(member.slot.call_duration);
-}
-
-void put_probes_in_flight(Exposition& out, const Member& member) noexcept {
-    out.put(Number::count(shm::count_leases(member.slot).in_flight));
-}
-
-void put_failure_ratio(Exposition& out, const Member& member) noexcept {
-    const core::Sums sums = shm::sums_now(member.slot, member.breaker.policy, runtime.process);
-    out.put(Number::ratio(sums.failures, sums.calls));
-}
-
-void put_window_calls(Exposition& out, const Member& member) noexcept {
-    out.put(Number::count(shm::sums_now(member.slot, member.breaker.policy, runtime.process).calls));
-}
-
-void put_open_remaining(Exposition& out, const Member& member) noexcept {
-    const core::Word word = word_of(member);
-    const bool is_open = word.state == core::State::open;
-    out.put(Number::seconds(is_open ? core::open_remaining(word, runtime.process.clock.now()) : 0));
-}
-
-void put_backoff_level(Exposition& out, const Member& member) noexcept {
-    out.put(Number::count(word_of(member).level));
-}
-
-void put_early(Exposition& out, const Member& member) noexcept {
-    out.put(Number::count(member.slot.totals.early.load(kRelaxed)));
-}
-void put_failovers(Exposition& out, const Member& member) noexcept {
-    out.put(Number::count(member.slot.totals.failovers.load(kRelaxed)));
-}
-
-void put_suppressed(Exposition& out, const Member& member) noexcept {
-    out.put(Number::count(member.slot.totals.suppressed.load(kRelaxed)));
-}
-
-void put_flapping(Exposition& out, const Member& member) noexcept {
-    out.put(Number::count(member.slot.flapping.load(kRelaxed) != 0 ? 1 : 0));
-}
-
-struct MemberFamily {
-    Family family;
-    void (*put)(Exposition& out, const Member& member) noexcept;
-};
-
-constexpr MetricKind kCounter = MetricKind::counter;
-constexpr MetricKind kGauge = MetricKind::gauge;
-constexpr MetricKind kHistogram = MetricKind::histogram;
-
-constexpr MemberFamily kFamilies[] = {
-    {{"state", kGauge, nullptr, "1 for the state that the breaker is in, 0 for the others."}, put_state},
-    {{"calls", kCounter, nullptr, "Calls to the member, by verdict."}, put_calls},
-    {{"outcomes", kCounter, nullptr, "Calls to the member, by outcome: class, or class of status."}, put_outcomes},
-    {{"slow_calls", kCounter, nullptr, "Calls slower than CircuitBreakerSlowCall."}, put_slow_calls},
-    {{"rejected", kCounter, nullptr, "Times that a request was not let to the member, by reason."}, put_rejected},
-    {{"would_reject", kCounter, nullptr, "The same where CircuitBreaker is Observe: it was let through."},
-     put_would_reject},
-    {{"transitions", kCounter, nullptr, "Changes of state."}, put_transitions},
-    {{"state_seconds", kCounter, "seconds", "Time spent in each state."}, put_state_seconds},
-    {{"probes", kCounter, nullptr, "Probes that have ended, by result; neutral ones proved nothing."}, put_probes},
-    {{"probe_duration_seconds", kHistogram, "seconds", "Time to the first byte of the response to a probe."},
-     put_probe_duration},
-    {{"call_duration_seconds", kHistogram, "seconds", "Time to the first byte of the response to a call, not a probe."},
-     put_call_duration},
-    {{"probes_in_flight", kGauge, nullptr, "Probes under way."}, put_probes_in_flight},
-    {{"failure_ratio", kGauge, nullptr, "Failures as a share of the calls in the window, 0 to 1."}, put_failure_ratio},
-    {{"window_calls", kGauge, nullptr, "Calls in the window."}, put_window_calls},
-    {{"open_remaining_seconds", kGauge, "seconds", "Time until an open breaker may be probed."}, put_open_remaining},
-    {{"backoff_level", kGauge, nullptr, "How often in a row it has opened without having been well in between."},
-     put_backoff_level},
-    {{"failovers", kCounter, nullptr, "Requests that went on to another member after a call to this one."},
-     put_failovers},
-    {{"early_rounds", kCounter, nullptr,
-      "Rounds of probes that began before the open time was over, as there was no other member."},
-     put_early},
-    {{"suppressed", kCounter, nullptr, "Openings that CircuitBreakerMaxOpen did not allow."}, put_suppressed},
-    {{"flapping", kGauge, nullptr, "1 while the breaker is reported as flapping."}, put_flapping},
-};
-constexpr Family kEventsLost = {"events_lost", kCounter, nullptr, "Lines that the event log did not take."};
-
-void put_all(Exposition& out) noexcept {
-    for (const MemberFamily& shown : kFamilies) {
-        out.begin(shown.family);
-        for (std::uint32_t i = 0; runtime.registry != nullptr && i < runtime.segment.header->capacity; ++i) {
-            // Not those that are no longer configured and wait for the last old child to end.
-            const Breaker* const breaker = runtime.registry->at(i);
-            if (breaker == nullptr || !runtime.segment.is_ready(i)) continue;
-            const shm::Slot& slot = runtime.segment.slots[i];
-            out.of(names_of(slot));
-            shown.put(out, {*breaker, slot});
-        }
-    }
-    out.begin(kEventsLost);
-    out.put(Number::count(runtime.segment.is_valid() ? runtime.segment.header->events_lost.load(kRelaxed) : 0));
+    out.begin("events_lost", kEventsLost);
+    out.put(Number::count(runtime.segment.is_valid()
+                              ? runtime.segment.header->events_lost.load(std::memory_order_relaxed)  // for people
+                              : 0));
     out.end();
 }
 
@@ -218,9 +67,8 @@ extern "C" int cb_on_metrics(request_rec* r) noexcept {
     apr_table_setn(r->headers_out, "Cache-Control", "no-store");
     apr_table_mergen(r->headers_out, "Vary", "Accept");
     if (r->header_only) return OK;
-    if (runtime.registry != nullptr) runtime.registry->know_all_members();
     Exposition out(r, is_open_metrics);
-    put_all(out);
+    put_all(out, r->pool);
     return OK;
 }
 

@@ -1,7 +1,7 @@
 // `SetHandler circuitbreaker-metrics`: the breakers for Prometheus.
 //
-// Purpose: every metric of the module, what it means and where its value comes from.
-// Thread safety: reads shared atomics one by one; a page is no snapshot.
+// Purpose: the figures (figures.hpp) of all members, and what the event log has lost.
+// Thread safety: each request on its own thread. A member is read once for all its metrics.
 // Invariants: the number of series depends on the number of members only; two members never have the same labels.
 #ifndef CIRCUITBREAKER_HTTPD_PAGES_METRICS_HPP
 #define CIRCUITBREAKER_HTTPD_PAGES_METRICS_HPP

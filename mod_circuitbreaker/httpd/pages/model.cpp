@@ -14,12 +14,6 @@ namespace {
 constexpr auto kRelaxed = std::memory_order_relaxed;  // counters, for people
 
 template <std::size_t N>
-void copy(std::uint64_t (&to)[N], const shm::Atomic64 (&from)[N]) noexcept {
-    for (std::size_t i = 0; i < N; ++i)
-        to[i] = from[i].load(kRelaxed);
-}
-
-template <std::size_t N>
 std::uint64_t sum_of(const std::uint64_t (&counters)[N]) noexcept {
     std::uint64_t sum = 0;
     for (const std::uint64_t each : counters)
@@ -28,31 +22,20 @@ std::uint64_t sum_of(const std::uint64_t (&counters)[N]) noexcept {
 }
 
 void read_counts(Counts& counts, const shm::Totals& totals) noexcept {
-    counts.calls = totals.calls.load(kRelaxed);
-    copy(counts.verdict, totals.verdict);
-    copy(counts.outcome_class, totals.outcome_class);
-    copy(counts.status, totals.status);
-    counts.slow = totals.slow.load(kRelaxed);
-    counts.probes = totals.probes.load(kRelaxed);
-    counts.probes_lost = totals.probes_lost.load(kRelaxed);
-    counts.late = totals.late.load(kRelaxed);
-    counts.suppressed = totals.suppressed.load(kRelaxed);
-    counts.failovers = totals.failovers.load(kRelaxed);
-    counts.early = totals.early.load(kRelaxed);
-    copy(counts.refused, totals.refused);
-    copy(counts.would_refuse, totals.would_refuse);
-    for (std::size_t from = 0; from < core::kStates; ++from)
-        copy(counts.transition[from], totals.transition[from]);
+    static_assert(sizeof(Counts) == sizeof(shm::Totals));  // nothing but counters
+    const shm::Atomic64* from = &totals.calls;
+    for (std::uint64_t* to = &counts.calls; to != reinterpret_cast<std::uint64_t*>(&counts + 1); ++to, ++from)
+        *to = from->load(kRelaxed);
 }
 
 void read_durations(Durations& durations, const shm::Histogram& histogram) noexcept {
-    copy(durations.bucket, histogram.bucket);
-    durations.count = sum_of(durations.bucket);
+    for (std::size_t i = 0; i < shm::kLatencyBuckets; ++i)
+        durations.bucket[i] = histogram.bucket[i].load(kRelaxed);
     durations.sum_ms = histogram.sum_ms.load(kRelaxed);
 }
 
-std::uint64_t id_of(const shm::Identity& identity) noexcept {
-    return shm::hash_bytes(&identity, sizeof identity, 0);
+void write_id(char (&text)[kIdText], const shm::Identity& identity) noexcept {
+    apr_snprintf(text, sizeof text, "%016" APR_UINT64_T_HEX_FMT, shm::hash_bytes(&identity, sizeof identity, 0));
 }
 
 /// Like strcmp, but digits compare by the number they write: ":8081" before ":10001".
@@ -73,10 +56,6 @@ int compare_names(const char* a, const char* b) noexcept {
         }
         if (*a != *b || *a == '\0') return static_cast<unsigned char>(*a) - static_cast<unsigned char>(*b);
     }
-}
-
-const Breaker* breaker_at(std::uint32_t index) noexcept {
-    return runtime.registry != nullptr ? runtime.registry->at(index) : nullptr;
 }
 
 /// What members are ordered by, copied: what stands in the segment may change while they are sorted.
@@ -124,8 +103,7 @@ bool MemberSnapshot::is_out() const noexcept {
 bool read_member(MemberSnapshot& member, std::uint32_t index) noexcept {
     if (!shm::read_identity(runtime.segment, index, member.identity)) return false;
     const shm::Slot& slot = runtime.segment.slots[index];
-    member.index = index;
-    member.id = id_of(member.identity);
+    write_id(member.id, member.identity);
     member.breaker = breaker_at(index);
     member.policy = member.breaker != nullptr ? member.breaker->policy : shm::noted_policy(slot);
     member.name = member.breaker != nullptr ? member.breaker->name : member.identity.name;
@@ -153,6 +131,7 @@ bool read_member(MemberSnapshot& member, std::uint32_t index) noexcept {
     const auto columns = runtime.segment.header->columns_used.load(kRelaxed);
     for (std::uint64_t column = 0; column < columns; ++column)
         member.in_flight += runtime.segment.row(index)[column].load(kRelaxed);
+    member.is_flapping = slot.flapping.load(kRelaxed) != 0;
     member.leases = shm::count_leases(slot);
     read_counts(member.counts, slot.totals);
     std::copy(std::begin(stays.ms), std::end(stays.ms), member.counts.state_ms);
@@ -160,6 +139,10 @@ bool read_member(MemberSnapshot& member, std::uint32_t index) noexcept {
     read_durations(member.probes, slot.probe_duration);
     member.failed_calls = shm::read_failed_calls(slot, member.failed_call);
     return true;
+}
+
+const Breaker* breaker_at(std::uint32_t index) noexcept {
+    return runtime.registry != nullptr ? runtime.registry->at(index) : nullptr;
 }
 
 core::State state_of_member(std::uint32_t index) noexcept {
@@ -181,7 +164,7 @@ Outage outage_of(const MemberSnapshot& member) noexcept {
     return outage;
 }
 
-MemberList list_members(apr_pool_t* p) noexcept {
+MemberList list_members(apr_pool_t* p, Order order) noexcept {
     if (!runtime.segment.is_valid()) return {};
     if (runtime.registry != nullptr) runtime.registry->know_all_members();
     const std::uint32_t capacity = runtime.segment.header->capacity;
@@ -196,7 +179,7 @@ MemberList list_members(apr_pool_t* p) noexcept {
         keys[count].index = i;
         keys[count++].vhost = breaker != nullptr ? breaker->vhost : "";
     }
-    std::sort(keys, keys + count, comes_before);
+    if (order == Order::by_name) std::sort(keys, keys + count, comes_before);
     auto* const index = static_cast<std::uint32_t*>(apr_palloc(p, (std::size_t{count} + 1) * sizeof(std::uint32_t)));
     std::transform(keys, keys + count, index, [](const SortKey& key) noexcept { return key.index; });
     return {index, count};
@@ -207,10 +190,6 @@ apr_time_t wall_time(const MemberSnapshot& member, core::Millis at) noexcept {
     return apr_time_now() - ago * 1000;
 }
 
-void write_id(char (&text)[kIdText], std::uint64_t id) noexcept {
-    apr_snprintf(text, sizeof text, "%016" APR_UINT64_T_HEX_FMT, id);
-}
-
 bool find_member(const char* id, std::uint32_t& index) noexcept {
     if (!runtime.segment.is_valid()) return false;
     if (runtime.registry != nullptr) runtime.registry->know_all_members();
@@ -219,7 +198,7 @@ bool find_member(const char* id, std::uint32_t& index) noexcept {
         shm::Identity identity;
         if (!shm::read_identity(runtime.segment, i, identity)) continue;
         char text[kIdText];
-        write_id(text, id_of(identity));
+        write_id(text, identity);
         if (std::strcmp(text, id) != 0) continue;
         index = i;
         ++found;

@@ -14,24 +14,8 @@
 
 namespace cb::httpd {
 
-/// shm::Totals, read.
-struct Counts {
-    std::uint64_t calls;
-    std::uint64_t verdict[core::kVerdicts];
-    std::uint64_t outcome_class[core::kClasses];
-    std::uint64_t status[core::kHundredCount];
-    std::uint64_t slow;
-    std::uint64_t probes;
-    std::uint64_t probes_lost;
-    std::uint64_t late;
-    std::uint64_t suppressed;
-    std::uint64_t failovers;
-    std::uint64_t early;
-    std::uint64_t refused[shm::kRefusals];
-    std::uint64_t would_refuse[shm::kRefusals];
-    std::uint64_t transition[core::kStates][core::kStates];
-    std::uint64_t state_ms[core::kStates];  // the present stay included
-
+/// The totals, read; in `state_ms` the present stay is included.
+struct Counts : shm::TotalsOf<std::uint64_t> {
     [[nodiscard]] std::uint64_t all_refused() const noexcept;
     [[nodiscard]] std::uint64_t all_would_refuse() const noexcept;
     [[nodiscard]] std::uint64_t all_transitions() const noexcept;
@@ -40,7 +24,6 @@ struct Counts {
 
 struct Durations {
     std::uint64_t bucket[shm::kLatencyBuckets];  // by shm::kLatencyBounds; each call in one
-    std::uint64_t count;
     std::uint64_t sum_ms;
 };
 
@@ -52,14 +35,16 @@ struct Outage {
     bool is_whole = false;     // false: it began before the changes that are kept
 };
 
+/// The member's id as pages and forms spell it: 16 hexadecimal digits.
+inline constexpr std::size_t kIdText = 17;
+
 struct MemberSnapshot {
     MemberSnapshot() = default;
     MemberSnapshot(const MemberSnapshot&) = delete;
     MemberSnapshot& operator=(const MemberSnapshot&) = delete;
 
-    std::uint32_t index;  // of its slot
     shm::Identity identity;
-    std::uint64_t id;        // hash of its identity: the same as long as its names are
+    char id[kIdText];        // of its identity: the same as long as its names are
     const Breaker* breaker;  // nullptr: no configuration has it any more, but children of before still use it
     core::Policy policy;     // the defaults without a breaker
     const char* name;
@@ -74,6 +59,7 @@ struct MemberSnapshot {
     core::Sums sums;
     std::uint32_t ramp_percent;  // recovering: requests let through; otherwise 0
     std::uint32_t in_flight;     // calls, probes included
+    bool is_flapping;            // and reported so
     shm::LeaseCounts leases;     // of probes, also those of an earlier round
     Counts counts;
     Durations calls;
@@ -95,6 +81,8 @@ struct MemberSnapshot {
 /// Reads the member in that slot. False if it has gone.
 [[nodiscard]] bool read_member(MemberSnapshot& member, std::uint32_t index) noexcept;
 
+/// The breaker alone, or nullptr.
+[[nodiscard]] const Breaker* breaker_at(std::uint32_t index) noexcept;
 /// The state alone.
 [[nodiscard]] core::State state_of_member(std::uint32_t index) noexcept;
 /// Open, half-open, forced open: it does not take its traffic.
@@ -105,19 +93,27 @@ struct MemberSnapshot {
 /// Of a member that is out, or was put out again while it recovered.
 [[nodiscard]] Outage outage_of(const MemberSnapshot& member) noexcept;
 
-/// Slots in use, ordered by virtual host, balancer and name (numbers in names by their value).
+/// Slots in use.
 struct MemberList {
     const std::uint32_t* index = nullptr;
     std::uint32_t count = 0;
 };
-[[nodiscard]] MemberList list_members(apr_pool_t* p) noexcept;
+/// By name: by virtual host, balancer and name (numbers in names by their value).
+enum class Order : std::uint8_t { by_name, by_slot };
+[[nodiscard]] MemberList list_members(apr_pool_t* p, Order order = Order::by_name) noexcept;
+
+/// Calls `visit(member)` for those that are still there.
+template <class Visit>
+void for_each_member(const MemberList& members, Visit visit) noexcept {
+    for (std::uint32_t i = 0; i < members.count; ++i) {
+        MemberSnapshot member;
+        if (read_member(member, members.index[i])) visit(member);
+    }
+}
 
 /// Wall-clock time of an instant on the segment's clock.
 [[nodiscard]] apr_time_t wall_time(const MemberSnapshot& member, core::Millis at) noexcept;
 
-/// The member's id as pages and forms spell it: 16 hexadecimal digits.
-inline constexpr std::size_t kIdText = 17;
-void write_id(char (&text)[kIdText], std::uint64_t id) noexcept;
 /// The slot of the member with that id. False if there is none, or more than one.
 [[nodiscard]] bool find_member(const char* id, std::uint32_t& index) noexcept;
 

@@ -24,9 +24,7 @@ void begin_section(const HtmlOut& out, const Controls& controls) noexcept {
 
 void write_section_row(const HtmlOut& out, const MemberSnapshot& member, const Controls& controls) noexcept {
     const core::Policy& policy = member.policy;
-    char id[kIdText];
-    write_id(id, member.id);
-    out.print("<tr id=\"m-%s\"><td>", id);
+    out.print("<tr id=\"m-%s\"><td>", member.id);
     out.text(member.balancer);
     out.put("</td><td>");
     out.text(member.name);

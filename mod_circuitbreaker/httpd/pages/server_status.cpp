@@ -1,5 +1,6 @@
 #include "server_status.hpp"
 
+#include "figures.hpp"
 #include "section.hpp"
 #include "words.hpp"
 
@@ -11,25 +12,13 @@ void write_lines(request_rec* r, unsigned number, const MemberSnapshot& member) 
     const auto text = [&](const char* key, const char* value) noexcept {
         ap_rprintf(r, "CircuitBreaker[%u]%s: %s\n", number, key, ap_escape_logitem(r->pool, value));
     };
-    const auto put = [&](const char* key, std::uint64_t value) noexcept {
-        ap_rprintf(r, "CircuitBreaker[%u]%s: %" APR_UINT64_T_FMT "\n", number, key, value);
-    };
     text("Member", member.name);
     text("Balancer", member.balancer);
     text("Vhost", member.vhost);
     text("State", core::name(member.state()).data());
-    put("SinceMs", member.in_state_for());
-    put("NextProbeMs", member.next_probe_in);
-    put("Level", member.word.level);
-    put("WindowCalls", member.sums.calls);
-    put("WindowFailures", member.sums.failures);
-    put("WindowSlow", member.sums.slow_calls);
-    put("Consecutive", member.word.consecutive);
-    put("ProbesInFlight", member.probes_in_flight());
-    put("InFlight", member.in_flight);
-    put("Calls", member.counts.calls);
-    put("Opened", member.counts.opened());
-    put("Refused", member.counts.all_refused());
+    for_each_number(Form::status, member, [&](const Key& key, const char*, std::uint64_t value) noexcept {
+        ap_rprintf(r, "CircuitBreaker[%u]%s: %" APR_UINT64_T_FMT "\n", number, key.name, value);
+    });
 }
 
 void write_short(request_rec* r, const MemberList& members) noexcept {
@@ -37,11 +26,8 @@ void write_short(request_rec* r, const MemberList& members) noexcept {
     for (std::uint32_t i = 0; i < members.count; ++i)
         out += is_out(state_of_member(members.index[i])) ? 1U : 0U;
     ap_rprintf(r, "CircuitBreaker Members: %u\nCircuitBreaker Out: %u\n", members.count, out);
-    for (std::uint32_t i = 0; i < members.count; ++i) {
-        MemberSnapshot member;
-        if (!read_member(member, members.index[i])) continue;
-        write_lines(r, i, member);
-    }
+    unsigned number = 0;
+    for_each_member(members, [&](const MemberSnapshot& member) noexcept { write_lines(r, number++, member); });
 }
 
 void write_list_item(const HtmlOut& out, const MemberSnapshot& member) noexcept {
@@ -67,11 +53,9 @@ extern "C" int on_status_hook(request_rec* r, int flags) noexcept {
     const HtmlOut out{apr_brigade_create(r->pool, r->connection->bucket_alloc), r->output_filters, r->pool};
     out.put("<hr />\n");
     is_table ? begin_section(out, Controls{}) : out.put("<h2>Circuit breakers</h2>\n<dl>\n");
-    for (std::uint32_t i = 0; i < members.count; ++i) {
-        MemberSnapshot member;
-        if (!read_member(member, members.index[i])) continue;
+    for_each_member(members, [&](const MemberSnapshot& member) noexcept {
         is_table ? write_section_row(out, member, Controls{}) : write_list_item(out, member);
-    }
+    });
     is_table ? end_section(out) : out.put("</dl>\n");
     (void)ap_pass_brigade(r->output_filters, out.bb);  // after what mod_status has buffered
     return OK;

@@ -9,10 +9,6 @@ namespace {
 
 constexpr const char* kMonths[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
 
-const char* percent_or_off(apr_pool_t* p, std::uint32_t percent) noexcept {
-    return percent > 0 ? apr_psprintf(p, "%u", percent) : "Off";
-}
-
 const char* number_or_off(apr_pool_t* p, std::uint32_t number) noexcept {
     return number > 0 ? apr_psprintf(p, "%u", number) : "Off";
 }
@@ -187,7 +183,7 @@ const apr_array_header_t* policy_lines(apr_pool_t* p, const MemberSnapshot& memb
     put(Directive::mode, mode_name(policy.mode));
     put(Directive::window, window_text(p, policy.window));
     put(Directive::minimum_calls, apr_psprintf(p, "%u", policy.minimum_calls));
-    put(Directive::failure_rate, percent_or_off(p, policy.failure_rate));
+    put(Directive::failure_rate, number_or_off(p, policy.failure_rate));
     put(Directive::consecutive_failures, number_or_off(p, policy.consecutive_failures));
     put(Directive::slow_call,
         policy.slow_call.threshold > 0
