@@ -137,7 +137,7 @@ void report_gaps() noexcept {
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, runtime.server,
                      "circuit breaker: member %s: %" APR_UINT64_T_FMT
                      " change(s) of state were not reported, as a child was killed; it is now %s",
-                     MemberText(slot.identity).text, gap, core::name(core::state_of(slot.word.load())).data());
+                     MemberText(slot.identity).text, gap, core::name(core::state_of(slot.word.load())));
     }
 }
 

@@ -125,8 +125,8 @@ void write_changes(const HtmlOut& out, const MemberSnapshot& member) noexcept {
         const shm::HistoryEntry& change = member.change[i - 1];
         out.put("<tr><td class=\"when\">");
         write_time(out, member, change.at);
-        out.print("</td><td class=\"when\">%s</td><td>%s</td><td class=\"num\">%u</td></tr>",
-                  core::name(change.to).data(), core::name(change.reason).data(), change.level);
+        out.print("</td><td class=\"when\">%s</td><td>%s</td><td class=\"num\">%u</td></tr>", core::name(change.to),
+                  core::name(change.reason), change.level);
     }
     out.put("</tbody></table></div>\n");
 }
@@ -140,8 +140,7 @@ void write_totals(const HtmlOut& out, const MemberSnapshot& member) noexcept {
     out.put("<div><h4>In all</h4><table><tbody>");
     write_total(out, "calls", counts.calls);
     for (std::uint32_t i = 0; i < core::kVerdicts; ++i) {
-        if (counts.verdict[i] > 0)
-            write_total(out, core::name(static_cast<core::Verdict>(i)).data(), counts.verdict[i]);
+        if (counts.verdict[i] > 0) write_total(out, core::name(static_cast<core::Verdict>(i)), counts.verdict[i]);
     }
     for (std::uint32_t i = 0; i < core::kClasses; ++i) {
         const auto outcome = static_cast<core::Outcome>(static_cast<std::uint32_t>(core::Outcome::connect) + i);
@@ -185,7 +184,7 @@ void write_policy(const HtmlOut& out, const MemberSnapshot& member) noexcept {
 }  // namespace
 
 void write_state(const HtmlOut& out, core::State state) noexcept {
-    const char* const name = core::name(state).data();
+    const char* const name = core::name(state);
     out.print("<span class=\"state %s\">%s</span>", name, name);
 }
 

@@ -62,12 +62,12 @@ void put_totals(JsonPageWriter& out, const Counts& counts) noexcept {
     out.number("calls", counts.calls);
     out.begin_object("verdicts");
     for (std::uint32_t i = 0; i < core::kVerdicts; ++i)
-        out.number(core::name(static_cast<core::Verdict>(i)).data(), counts.verdict[i]);
+        out.number(core::name(static_cast<core::Verdict>(i)), counts.verdict[i]);
     out.end_object();
     out.begin_object("outcomes");
     for (std::uint32_t i = 0; i < core::kClasses; ++i) {
         const auto outcome = static_cast<core::Outcome>(static_cast<std::uint32_t>(core::Outcome::connect) + i);
-        out.number(core::class_name(outcome).data(), counts.outcome_class[i]);
+        out.number(core::class_name(outcome), counts.outcome_class[i]);
     }
     for (std::uint32_t i = 0; i < core::kHundredCount; ++i)
         out.number(core::kHundreds[i], counts.status[i]);
@@ -85,7 +85,7 @@ void put_totals(JsonPageWriter& out, const Counts& counts) noexcept {
     out.number("opened", counts.opened());
     out.begin_object("state_ms");
     for (std::uint32_t i = 0; i < core::kStates; ++i)
-        out.number(core::name(static_cast<core::State>(i)).data(), counts.state_ms[i]);
+        out.number(core::name(static_cast<core::State>(i)), counts.state_ms[i]);
     out.end_object();
     out.end_object();
 }
@@ -96,8 +96,8 @@ void put_changes(JsonPageWriter& out, apr_pool_t* p, const MemberSnapshot& membe
         const shm::HistoryEntry& change = member.change[i];
         out.begin_object();
         out.text("time", utc_text(p, wall_time(member, change.at)));
-        out.text("state", core::name(change.to).data());
-        out.text("reason", core::name(change.reason).data());
+        out.text("state", core::name(change.to));
+        out.text("reason", core::name(change.reason));
         out.number("level", change.level);
         out.end_object();
     }
@@ -138,10 +138,10 @@ void put_member(JsonPageWriter& out, apr_pool_t* p, const MemberSnapshot& member
     out.text("balancer", *member.balancer != '\0' ? member.balancer : nullptr);
     out.text("member", member.name);
     out.text("mode", member.breaker != nullptr ? mode_name(member.policy.mode) : nullptr);
-    out.text("state", core::name(member.state()).data());
+    out.text("state", core::name(member.state()));
     out.text("since", utc_text(p, wall_time(member, member.since)));
     out.number("since_ms", member.in_state_for());
-    out.text("reason", member.reason != core::Reason::none ? core::name(member.reason).data() : nullptr);
+    out.text("reason", member.reason != core::Reason::none ? core::name(member.reason) : nullptr);
     out.number("level", member.word.level);
     out.number("generation", member.changes_ever);
     out.number_if(member.state() == core::State::open, "next_probe_ms", member.next_probe_in);

@@ -58,7 +58,7 @@ void write_xml_section(const request_rec* r, const HtmlOut& out) noexcept {
             "      <cb:since_ms>%" APR_UINT64_T_FMT
             "</cb:since_ms>\n      <cb:level>%u</cb:level>\n"
             "      <cb:next_probe_ms>%" APR_UINT64_T_FMT "</cb:next_probe_ms>\n",
-            mode_name(member.policy.mode), core::name(member.state()).data(), member.in_state_for(), member.word.level,
+            mode_name(member.policy.mode), core::name(member.state()), member.in_state_for(), member.word.level,
             member.next_probe_in);
         out.print(
             "      <cb:calls>%u</cb:calls>\n      <cb:failures>%u</cb:failures>\n"

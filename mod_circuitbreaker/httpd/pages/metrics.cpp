@@ -17,7 +17,7 @@ struct Member {
 };
 
 const char* state_name(std::size_t state) noexcept {
-    return core::name(static_cast<core::State>(state)).data();
+    return core::name(static_cast<core::State>(state));
 }
 
 core::Word word_of(const Member& member) noexcept {
@@ -33,7 +33,7 @@ void put_state(Exposition& out, const Member& member) noexcept {
 void put_calls(Exposition& out, const Member& member) noexcept {
     for (std::size_t i = 0; i < core::kVerdicts; ++i) {
         out.put(Number::count(member.slot.totals.verdict[i].load(kRelaxed)),
-                {{"verdict", core::name(static_cast<core::Verdict>(i)).data()}});
+                {{"verdict", core::name(static_cast<core::Verdict>(i))}});
     }
 }
 
@@ -41,7 +41,7 @@ void put_outcomes(Exposition& out, const Member& member) noexcept {
     for (std::size_t i = 0; i < core::kClasses; ++i) {
         const auto outcome = static_cast<core::Outcome>(static_cast<std::size_t>(core::Outcome::connect) + i);
         out.put(Number::count(member.slot.totals.outcome_class[i].load(kRelaxed)),
-                {{"outcome", core::class_name(outcome).data()}});
+                {{"outcome", core::class_name(outcome)}});
     }
     for (std::size_t i = 0; i < core::kHundredCount; ++i)
         out.put(Number::count(member.slot.totals.status[i].load(kRelaxed)), {{"outcome", core::kHundreds[i]}});

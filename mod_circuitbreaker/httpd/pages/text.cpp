@@ -21,12 +21,12 @@ void put_policy(request_rec* r, const core::Policy& policy) noexcept {
 void put_counts(request_rec* r, const Counts& counts) noexcept {
     put(r, "Calls", counts.calls);
     for (std::uint32_t i = 0; i < core::kVerdicts; ++i) {
-        ap_rprintf(r, "Verdict-%s: %" APR_UINT64_T_FMT "\n", core::name(static_cast<core::Verdict>(i)).data(),
+        ap_rprintf(r, "Verdict-%s: %" APR_UINT64_T_FMT "\n", core::name(static_cast<core::Verdict>(i)),
                    counts.verdict[i]);
     }
     for (std::uint32_t i = 0; i < core::kClasses; ++i) {
         const auto outcome = static_cast<core::Outcome>(static_cast<std::uint32_t>(core::Outcome::connect) + i);
-        ap_rprintf(r, "Outcome-%s: %" APR_UINT64_T_FMT "\n", core::class_name(outcome).data(), counts.outcome_class[i]);
+        ap_rprintf(r, "Outcome-%s: %" APR_UINT64_T_FMT "\n", core::class_name(outcome), counts.outcome_class[i]);
     }
     for (std::uint32_t i = 0; i < core::kHundredCount; ++i)
         ap_rprintf(r, "Outcome-%s: %" APR_UINT64_T_FMT "\n", core::kHundreds[i], counts.status[i]);
@@ -45,7 +45,7 @@ void put_counts(request_rec* r, const Counts& counts) noexcept {
     put(r, "Transitions", counts.all_transitions());
     put(r, "Opened", counts.opened());
     for (std::uint32_t i = 0; i < core::kStates; ++i) {
-        ap_rprintf(r, "State-ms-%s: %" APR_UINT64_T_FMT "\n", core::name(static_cast<core::State>(i)).data(),
+        ap_rprintf(r, "State-ms-%s: %" APR_UINT64_T_FMT "\n", core::name(static_cast<core::State>(i)),
                    counts.state_ms[i]);
     }
 }
@@ -67,8 +67,8 @@ void put_member(request_rec* r, const MemberSnapshot& member) noexcept {
     ap_rprintf(r, "Vhost: %s\n", one_line(r, member.vhost));
     ap_rprintf(r, "Id: %s\n", id);
     ap_rprintf(r, "Mode: %s\n", member.breaker != nullptr ? mode_name(member.policy.mode) : "unknown");
-    ap_rprintf(r, "State: %s\n", core::name(member.state()).data());
-    ap_rprintf(r, "Reason: %s\n", core::name(member.reason).data());
+    ap_rprintf(r, "State: %s\n", core::name(member.state()));
+    ap_rprintf(r, "Reason: %s\n", core::name(member.reason));
     put(r, "Level", member.word.level);
     put(r, "Generation", member.changes_ever);
     put(r, "Since-ms", member.in_state_for());
