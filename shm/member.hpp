@@ -105,9 +105,6 @@ struct RampTicket {
 [[nodiscard]] core::Millis time_to_probe(Slot& slot, const core::Policy& policy, const Process& process,
                                          bool early) noexcept;
 
-/// What a refusal in this state is called.
-[[nodiscard]] Refusal refusal_in(core::State state) noexcept;
-
 /// Calls in flight to one member: this child's cell, and the row of all cells to sum.
 struct InFlight {
     Atomic32* own = nullptr;  // nullptr: not counted

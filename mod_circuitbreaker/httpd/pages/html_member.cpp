@@ -1,6 +1,6 @@
 #include "html_member.hpp"
 
-#include "httpd/choose/refuse.hpp"
+#include "shm/refusal.hpp"
 #include "strip.hpp"
 #include "words.hpp"
 

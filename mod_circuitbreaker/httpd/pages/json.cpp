@@ -1,7 +1,7 @@
 #include "json.hpp"
 
-#include "httpd/choose/refuse.hpp"
 #include "json_page_writer.hpp"
+#include "shm/refusal.hpp"
 #include "words.hpp"
 
 namespace cb::httpd {

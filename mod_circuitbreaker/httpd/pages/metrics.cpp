@@ -3,8 +3,8 @@
 #include <string_view>
 
 #include "exposition.hpp"
-#include "httpd/choose/refuse.hpp"
 #include "shm/history.hpp"
+#include "shm/refusal.hpp"
 
 namespace cb::httpd {
 namespace {

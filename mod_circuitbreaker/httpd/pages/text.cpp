@@ -1,6 +1,6 @@
 #include "text.hpp"
 
-#include "httpd/choose/refuse.hpp"
+#include "shm/refusal.hpp"
 
 namespace cb::httpd {
 namespace {
