@@ -49,6 +49,7 @@ struct alignas(kLine) Header {
     Atomic64 token[2];       // of the status page's forms; 0: not drawn yet
     Atomic64 events_lost;    // lines that the event log did not take
     Atomic64 events_spell;   // events_lost + 1 when the present run of losses began; 0: there is none
+    Atomic64 events_torn;    // the log's file may end in half a line: another value for each of them; 0: it does not
 };
 static_assert(sizeof(Header) == 2 * kLine);
 static_assert(alignof(Header) == kLine);

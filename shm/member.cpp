@@ -7,6 +7,7 @@
 #include "early.hpp"
 #include "kept.hpp"
 #include "recorder.hpp"
+#include "refusal.hpp"
 #include "step.hpp"
 #include "window.hpp"
 
@@ -123,19 +124,6 @@ void weigh(Slot& slot, const Policy& policy, const Process& process, const Permi
 }
 
 }  // namespace
-
-Refusal refusal_in(State state) noexcept {
-    switch (state) {
-        case State::half_open:
-            return Refusal::half_open;
-        case State::recovering:
-            return Refusal::ramp;
-        case State::forced_open:
-            return Refusal::forced_open;
-        default:
-            return Refusal::open;
-    }
-}
 
 Decision peek(Slot& slot, const Policy& policy, const Process& process, RampTicket* ticket) noexcept {
     // Acquire: this only chooses whom to ask. The permit is taken by a CAS of the word afterwards.

@@ -53,7 +53,7 @@ class Observer {
     virtual void on_probe_lost(const Slot& slot) noexcept = 0;
     virtual void on_early_round(const Slot& slot, const EarlyRound& round) noexcept = 0;
     /// The breaker opens again and again. Once, until it has been well.
-    virtual void on_flapping(const Slot& slot, const core::Flapping& figures) noexcept = 0;
+    virtual void on_flapping(const Slot& slot, const core::Flapping& figures, const core::Policy& policy) noexcept = 0;
     /// Most calls on kept connections are stale. Once, until hardly any are.
     virtual void on_stale(const Slot& slot, const core::KeptCalls& calls) noexcept = 0;
 
@@ -106,9 +106,6 @@ struct RampTicket {
 /// policy.open_time.min. 0 for a breaker that is not open.
 [[nodiscard]] core::Millis time_to_probe(Slot& slot, const core::Policy& policy, const Process& process,
                                          bool early) noexcept;
-
-/// The reason of a refusal in this state.
-[[nodiscard]] Refusal refusal_in(core::State state) noexcept;
 
 /// Calls in flight to one member: this child's cell, and the row of all cells to sum.
 struct InFlight {

@@ -269,7 +269,7 @@ Step next(std::uint64_t bits, const Event& event, const Policy& policy, Millis n
     return unchanged(bits, Decision::ignored);
 }
 
-std::string_view name(Reason reason) noexcept {
+const char* name(Reason reason) noexcept {
     switch (reason) {
         case Reason::none:
             return "none";

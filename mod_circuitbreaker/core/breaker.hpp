@@ -12,7 +12,6 @@
 #define CIRCUITBREAKER_CORE_BREAKER_HPP
 
 #include <cstdint>
-#include <string_view>
 
 #include "policy.hpp"
 #include "verdict.hpp"
@@ -120,7 +119,7 @@ struct Step {
            ((generation_of(after) - generation_of(before)) & kGenerationMask) == 1;
 }
 
-[[nodiscard]] std::string_view name(Reason reason) noexcept;
+[[nodiscard]] const char* name(Reason reason) noexcept;
 
 }  // namespace cb::core
 

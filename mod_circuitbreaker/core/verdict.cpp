@@ -5,11 +5,11 @@
 namespace cb::core {
 namespace {
 
-constexpr std::string_view kClassNames[kClasses] = {"connect",  "timeout", "reset",  "stale", "truncated",
-                                                    "protocol", "local",   "client", "upload"};
+constexpr const char* kClassNames[kClasses] = {"connect",  "timeout", "reset",  "stale", "truncated",
+                                               "protocol", "local",   "client", "upload"};
 constexpr auto kFirstClass = static_cast<std::uint16_t>(Outcome::connect);
 
-constexpr std::string_view kVerdictNames[kVerdicts] = {"success", "failure", "fatal", "tolerate", "ignore"};
+constexpr const char* kVerdictNames[kVerdicts] = {"success", "failure", "fatal", "tolerate", "ignore"};
 
 bool parse_status(std::string_view text, std::uint16_t& status) noexcept {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), status);
@@ -18,26 +18,26 @@ bool parse_status(std::string_view text, std::uint16_t& status) noexcept {
 
 }  // namespace
 
-std::string_view class_name(Outcome outcome) noexcept {
+const char* class_name(Outcome outcome) noexcept {
     const auto index = static_cast<std::uint32_t>(static_cast<std::uint16_t>(outcome)) - kFirstClass;
-    return index < kClasses ? kClassNames[index] : std::string_view{};
+    return index < kClasses ? kClassNames[index] : "";
 }
 
 Outcome class_named(std::string_view wanted) noexcept {
     for (std::uint32_t i = 0; i < kClasses; ++i) {
-        if (kClassNames[i] == wanted) return static_cast<Outcome>(kFirstClass + i);
+        if (wanted == kClassNames[i]) return static_cast<Outcome>(kFirstClass + i);
     }
     return Outcome::none;
 }
 
-std::string_view name(Verdict verdict) noexcept {
+const char* name(Verdict verdict) noexcept {
     const auto index = static_cast<std::uint32_t>(verdict);
     return index < kVerdicts ? kVerdictNames[index] : "unknown";
 }
 
 bool verdict_named(std::string_view wanted, Verdict& verdict) noexcept {
     for (std::uint32_t i = 0; i < kVerdicts; ++i) {
-        if (kVerdictNames[i] != wanted) continue;
+        if (wanted != kVerdictNames[i]) continue;
         verdict = static_cast<Verdict>(i);
         return true;
     }

@@ -50,11 +50,11 @@ inline constexpr std::uint32_t kHundredCount = sizeof kHundreds / sizeof *kHundr
 }
 
 /// Name of a class as rules and logs spell it; empty for a status or an unknown code.
-[[nodiscard]] std::string_view class_name(Outcome outcome) noexcept;
+[[nodiscard]] const char* class_name(Outcome outcome) noexcept;
 /// The class of that name, Outcome::none if there is none.
 [[nodiscard]] Outcome class_named(std::string_view name) noexcept;
 
-[[nodiscard]] std::string_view name(Verdict verdict) noexcept;
+[[nodiscard]] const char* name(Verdict verdict) noexcept;
 /// The verdict of that name. False if there is none.
 [[nodiscard]] bool verdict_named(std::string_view name, Verdict& verdict) noexcept;
 

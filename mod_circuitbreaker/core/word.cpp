@@ -93,7 +93,7 @@ Millis ramp_elapsed(const Word& word, const RampUp& ramp_up, Millis now) noexcep
     return std::min(Millis{since} * kRampUnit, ramp_up.duration);
 }
 
-std::string_view name(State state) noexcept {
+const char* name(State state) noexcept {
     switch (state) {
         case State::closed:
             return "closed";

@@ -18,7 +18,6 @@
 #define CIRCUITBREAKER_CORE_WORD_HPP
 
 #include <cstdint>
-#include <string_view>
 
 #include "policy.hpp"
 
@@ -86,7 +85,7 @@ inline constexpr std::uint64_t kEarlyCode = kStates;
 [[nodiscard]] Millis ramp_elapsed(const Word& word, const RampUp& ramp_up, Millis now) noexcept;
 
 /// The state's name as logs, pages and metrics spell it.
-[[nodiscard]] std::string_view name(State state) noexcept;
+[[nodiscard]] const char* name(State state) noexcept;
 
 }  // namespace cb::core
 

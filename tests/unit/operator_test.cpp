@@ -193,9 +193,9 @@ TEST(Reasons, EachHaveANameOfTheirOwn) {
                               Reason::probe_failed, Reason::probes_succeeded, Reason::no_evidence,
                               Reason::ramp_over,    Reason::forced,           Reason::reset};
     for (const Reason one : reasons) {
-        EXPECT_FALSE(name(one).empty());
+        EXPECT_STRNE(name(one), "");
         for (const Reason other : reasons)
-            EXPECT_EQ(name(one) == name(other), one == other);
+            EXPECT_EQ(std::string_view(name(one)) == name(other), one == other);
     }
 }
 

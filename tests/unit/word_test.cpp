@@ -155,12 +155,12 @@ TEST(Word, IsQuietOnlyWhenClosedWithNothingToWriteOnASuccess) {
 }
 
 TEST(Word, NamesItsStatesAsLogsSpellThem) {
-    EXPECT_EQ(name(State::closed), "closed");
-    EXPECT_EQ(name(State::open), "open");
-    EXPECT_EQ(name(State::half_open), "half-open");
-    EXPECT_EQ(name(State::recovering), "recovering");
-    EXPECT_EQ(name(State::forced_open), "forced-open");
-    EXPECT_EQ(name(State::forced_closed), "forced-closed");
+    EXPECT_STREQ(name(State::closed), "closed");
+    EXPECT_STREQ(name(State::open), "open");
+    EXPECT_STREQ(name(State::half_open), "half-open");
+    EXPECT_STREQ(name(State::recovering), "recovering");
+    EXPECT_STREQ(name(State::forced_open), "forced-open");
+    EXPECT_STREQ(name(State::forced_closed), "forced-closed");
 }
 
 // ---- The end of an open time, 36 bits of milliseconds.

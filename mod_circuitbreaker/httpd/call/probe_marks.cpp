@@ -52,7 +52,7 @@ void mark_request(RequestState& state, const Breaker& breaker, const shm::Slot& 
     request_rec* const r = state.r;
     const core::State breaker_state = core::state_of(slot.word.load(std::memory_order_relaxed));
     state.told.member = breaker.name;
-    state.told.state = core::name(breaker_state).data();
+    state.told.state = core::name(breaker_state);
     state.told.verdict = nullptr;
     state.told.is_observed = !breaker.is_enforcing();
     const bool has_header = breaker.probe_header != nullptr && breaker.is_enforcing();

@@ -204,14 +204,13 @@ Judgement judge(const RequestState& state, core::Outcome outcome, bool with_body
 }
 
 const char* verdict_text(apr_pool_t* p, const Judgement& judgement, core::Outcome outcome) noexcept {
-    const char* const verdict = core::name(judgement.verdict).data();
+    const char* const verdict = core::name(judgement.verdict);
     if (judgement.rule == nullptr && judgement.verdict == core::Verdict::success) return verdict;
     if (judgement.rule != nullptr && judgement.rule->reason != nullptr) {
         return apr_pstrcat(p, verdict, ":", judgement.rule->reason, nullptr);
     }
     if (core::is_status(outcome)) return apr_psprintf(p, "%s:%d", verdict, static_cast<int>(outcome));
-    return outcome == core::Outcome::none ? verdict
-                                          : apr_pstrcat(p, verdict, ":", core::class_name(outcome).data(), nullptr);
+    return outcome == core::Outcome::none ? verdict : apr_pstrcat(p, verdict, ":", core::class_name(outcome), nullptr);
 }
 
 }  // namespace cb::httpd

@@ -10,6 +10,7 @@
 #include "read_ahead.hpp"
 #include "session.hpp"
 #include "shm/early.hpp"
+#include "shm/refusal.hpp"
 
 namespace cb::httpd {
 namespace {

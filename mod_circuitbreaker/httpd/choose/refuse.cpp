@@ -5,6 +5,7 @@
 #include "ask.hpp"
 #include "httpd/request/environment.hpp"
 #include "httpd/runtime.hpp"
+#include "shm/refusal.hpp"
 
 namespace cb::httpd {
 namespace {
@@ -65,24 +66,6 @@ int refuse(RequestState& state) noexcept {
         apr_table_setn(state.r->err_headers_out, "Retry-After", state.retry_after);
     }
     return HTTP_SERVICE_UNAVAILABLE;
-}
-
-const char* name(shm::Refusal refusal) noexcept {
-    switch (refusal) {
-        case shm::Refusal::none:
-            return "none";
-        case shm::Refusal::open:
-            return "open";
-        case shm::Refusal::half_open:
-            return "half-open";
-        case shm::Refusal::ramp:
-            return "ramp";
-        case shm::Refusal::forced_open:
-            return "forced-open";
-        case shm::Refusal::max_concurrent:
-            return "max-concurrent";
-    }
-    return "unknown";
 }
 
 }  // namespace cb::httpd

@@ -21,9 +21,6 @@ void note_refusal(RequestState& state, const Breaker& breaker, shm::Slot& slot, 
 /// Refuses the request with what was noted: 503.
 int refuse(RequestState& state) noexcept;
 
-/// The reason as CIRCUIT_BREAKER_REJECTED and the metrics spell it.
-[[nodiscard]] const char* name(shm::Refusal refusal) noexcept;
-
 }  // namespace cb::httpd
 
 #endif

@@ -102,7 +102,7 @@ void write_call(JsonWriter& json, const shm::FailedCall& call, core::Millis now,
     write_time(json, now_wall - apr_time_from_msec(static_cast<apr_int64_t>(ago)));
     char status[16];
     apr_snprintf(status, sizeof status, "%u", static_cast<unsigned>(call.outcome));
-    member(json, "outcome", core::is_status(call.outcome) ? std::string_view(status) : core::class_name(call.outcome),
+    member(json, "outcome", core::is_status(call.outcome) ? status : core::class_name(call.outcome),
            JsonWriter::kNoLimit);
     member(json, "latency_ms", call.latency);
     member(json, "method", method_name(call.method), JsonWriter::kNoLimit);

@@ -1,6 +1,8 @@
 #include "event_log.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -29,6 +31,13 @@ apr_file_t* open_program(apr_pool_t* pconf, const char* program, server_rec* s) 
 apr_status_t open_to_write(apr_pool_t* pconf, const char* path, apr_file_t*& file) noexcept {
     constexpr apr_int32_t kFlags = APR_FOPEN_APPEND | APR_FOPEN_WRITE | APR_FOPEN_CREATE | APR_FOPEN_LARGEFILE |
                                    APR_FOPEN_NONBLOCK;  // a FIFO without a reader must not hang the start
+    // A regular file is to be read too, for its last byte. A FIFO is not: we would be its reader.
+    apr_finfo_t about;
+    const bool is_there = apr_stat(&about, path, APR_FINFO_TYPE, pconf) == APR_SUCCESS;
+    if (!is_there || about.filetype == APR_REG) {
+        const apr_status_t status = apr_file_open(&file, path, kFlags | APR_FOPEN_READ, APR_OS_DEFAULT, pconf);
+        if (!APR_STATUS_IS_EACCES(status)) return status;
+    }
     const apr_status_t status = apr_file_open(&file, path, kFlags, APR_OS_DEFAULT, pconf);
     if (status != ENXIO) return status;
     // Such a FIFO can't be opened for writing. But a restart must not end httpd because its reader restarts too: for a
@@ -48,6 +57,17 @@ apr_file_t* open_file(apr_pool_t* pconf, const char* name, server_rec* s) noexce
     ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_CRIT, status, s,
                  "mod_circuitbreaker: CircuitBreakerEventLog: can't open \"%s\"", path != nullptr ? path : name);
     return nullptr;
+}
+
+enum class Tail : std::uint8_t { whole, half, unknown };
+
+/// How the log ends. Only a regular file can end in half a line: a pipe takes a line as a whole or not at all.
+Tail tail_of(int fd) noexcept {
+    struct stat about {};
+    if (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size == 0) return Tail::whole;
+    char last = '\0';
+    if (pread(fd, &last, 1, about.st_size - 1) != 1) return Tail::unknown;
+    return last == '\n' ? Tail::whole : Tail::half;
 }
 
 void note_loss(int error) noexcept {
@@ -80,6 +100,7 @@ bool open_event_log(apr_pool_t* pconf, server_rec* main_server) noexcept {
     int fd = -1;
     if (apr_os_file_get(&fd, file) != APR_SUCCESS || !set_non_blocking(fd)) return false;
     runtime.segment.header->events_spell.store(0, std::memory_order_relaxed);  // of the log before this one
+    if (tail_of(fd) == Tail::half) runtime.segment.header->events_torn.store(shm::monotonic_ns());
     runtime.event_log = fd;
     return true;
 }
@@ -88,11 +109,26 @@ void write_event(const shm::Slot& slot, const EventData& event) noexcept {
     if (runtime.event_log < 0) return;
     char line[kMaxEventLine];
     const std::size_t length = write_event_line(line, slot, event);
+    shm::Atomic64& torn = runtime.segment.header->events_torn;
+    // Acquire: who sees that it is torn sees the half line in the file. That stays, as a line of its own: nobody can
+    // take it back, since a line of another process may have come after it. (Two that look at once both end it, and one
+    // line is empty.)
+    std::uint64_t seen = torn.load(std::memory_order_acquire);
+    const bool is_after_half = seen != 0 && tail_of(runtime.event_log) != Tail::whole;
+    char newline = '\n';
+    iovec parts[] = {{&newline, is_after_half ? 1U : 0U}, {line, length}};
     ssize_t written = 0;
     do {
-        written = write(runtime.event_log, line, length);
+        written = writev(runtime.event_log, parts, 2);
     } while (written < 0 && errno == EINTR);
-    if (written == static_cast<ssize_t>(length)) {
+    const auto all = static_cast<ssize_t>(parts[0].iov_len + length);
+    if (written == all) {
+        // Only the half line that we have seen to: another one may have come since.
+        if (seen != 0) torn.compare_exchange_strong(seen, 0, std::memory_order_relaxed);
+    } else if (written > 0) {
+        torn.store(shm::monotonic_ns(), std::memory_order_release);
+    }
+    if (written >= all - 1) {  // without its newline it is an event all the same
         note_success();
     } else {
         note_loss(written < 0 ? errno : ENOSPC);

@@ -4,7 +4,8 @@
 // Thread safety: open_event_log() in post_config; write_event() from any thread of any process, lock-free.
 // Invariants: a write never blocks a request: a pipe's writing end is switched to non-blocking, for all processes at
 // once, as they share it. A line that is not taken as a whole is counted (Header.events_lost), and each spell of losses
-// makes one line in the error log when it begins and one when it ends.
+// makes one line in the error log when it begins and one when it ends. A full disk can cut a line off; the next one
+// begins on a line of its own.
 #ifndef CIRCUITBREAKER_HTTPD_EVENTS_EVENT_LOG_HPP
 #define CIRCUITBREAKER_HTTPD_EVENTS_EVENT_LOG_HPP
 

@@ -2,7 +2,6 @@
 #include "events.hpp"
 
 #include "event_log.hpp"
-#include "flapping_text.hpp"
 #include "shm/changes.hpp"
 
 namespace cb::httpd {
@@ -64,7 +63,7 @@ void write_change(const shm::Slot& slot, const shm::Change& change) noexcept {
     EventData event;
     event.from = change.from;
     event.to = change.to;
-    event.reason = core::name(change.reason).data();
+    event.reason = core::name(change.reason);
     event.sums = change.sums;
     event.level = change.level;
     event.number = change.number;
@@ -105,9 +104,8 @@ class LogObserver final : public shm::Observer {
                          static_cast<double>(change.open_for) / 1000.0, change.level);
         }
         ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, runtime.server, "circuit breaker: member %s%s%s: %s -> %s: %s%s%s",
-                     MemberText(slot.identity).text, separator(slot), slot.identity.balancer,
-                     core::name(change.from).data(), core::name(change.to).data(), core::name(change.reason).data(),
-                     numbers, next_probe);
+                     MemberText(slot.identity).text, separator(slot), slot.identity.balancer, core::name(change.from),
+                     core::name(change.to), core::name(change.reason), numbers, next_probe);
         write_change(slot, change);
     }
 
@@ -117,7 +115,7 @@ class LogObserver final : public shm::Observer {
                      MemberText(slot.identity).text, separator(slot), slot.identity.balancer);
         EventData event;
         event.name = EventName::reset;
-        event.reason = core::name(core::Reason::reset).data();
+        event.reason = core::name(core::Reason::reset);
         event.number = number;
         event.with_recent = true;
         write_event(slot, event);
@@ -127,9 +125,9 @@ class LogObserver final : public shm::Observer {
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, runtime.server,
                      "circuit breaker: member %s%s%s: suppressed: would have opened (%s, %u of %u calls failed), but "
                      "CircuitBreakerMaxOpen allows no more open members",
-                     MemberText(slot.identity).text, separator(slot), slot.identity.balancer, core::name(reason).data(),
+                     MemberText(slot.identity).text, separator(slot), slot.identity.balancer, core::name(reason),
                      sums.failures, sums.calls);
-        write_incident(slot, EventName::suppressed, core::name(reason).data(), sums);
+        write_incident(slot, EventName::suppressed, core::name(reason), sums);
     }
 
     void on_probe_lost(const shm::Slot& slot) noexcept override {
@@ -147,7 +145,7 @@ class LogObserver final : public shm::Observer {
             ap_log_error(APLOG_MARK, round.is_repeated ? APLOG_INFO : APLOG_NOTICE, 0, runtime.server,
                          "circuit breaker: member %s%s%s: %s; it was to be probed in %.1f s (level %u)",
                          MemberText(slot.identity).text, separator(slot), slot.identity.balancer,
-                         core::name(core::Reason::no_other_member).data(), left, round.before.level);
+                         core::name(core::Reason::no_other_member), left, round.before.level);
             return;
         }
         ap_log_error(APLOG_MARK, APLOG_INFO, 0, runtime.server,
@@ -156,14 +154,12 @@ class LogObserver final : public shm::Observer {
                      MemberText(slot.identity).text, separator(slot), slot.identity.balancer, left, round.before.level);
     }
 
-    void on_flapping(const shm::Slot& slot, const core::Flapping& figures) noexcept override {
-        char text[kFlappingText];
-        flapping_text(text, figures);
+    void on_flapping(const shm::Slot& slot, const core::Flapping& figures,
+                     const core::Policy& policy) noexcept override {
+        const core::FlappingText words(figures, policy);
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, runtime.server, "circuit breaker: member %s%s%s: flapping: %s",
-                     MemberText(slot.identity).text, separator(slot), slot.identity.balancer, text);
-        char summary[kFlappingSummary];
-        flapping_summary(summary, figures);
-        write_incident(slot, EventName::flapping, summary, {});
+                     MemberText(slot.identity).text, separator(slot), slot.identity.balancer, words.text);
+        write_incident(slot, EventName::flapping, words.summary, {});
     }
 
     void on_stale(const shm::Slot& slot, const core::KeptCalls& calls) noexcept override {

@@ -92,10 +92,6 @@ class Registry {
         }
     }
 
-    /// When the server stops, mod_proxy_balancer may write its members' status to a file (BalancerPersist). Takes our
-    /// flags out before. To be called after the post_config of mod_proxy_balancer.
-    void give_back_at_exit(apr_pool_t* pconf) noexcept;
-
     /// For a child whose slots may have been freed meanwhile: it runs without breakers from now on.
     void forget_slots() noexcept;
 
@@ -126,9 +122,6 @@ class Registry {
 
 /// Members and room for those that may be added at run time, of all breakers that are not Off.
 [[nodiscard]] std::uint32_t count_members(apr_pool_t* ptemp, server_rec* main_server) noexcept;
-
-/// The vhost part of a member's identity: its first address and ServerName, the same over restarts and reordering.
-[[nodiscard]] std::uint64_t vhost_hash(server_rec* main_server, const server_rec* server) noexcept;
 
 }  // namespace cb::httpd
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <functional>
 
-#include "httpd/choose/refuse.hpp"
+#include "shm/refusal.hpp"
 
 namespace cb::httpd {
 namespace {
@@ -40,8 +40,8 @@ Value nth(const M& member, std::uint32_t i) noexcept {
     return {(member.counts.*Array)[i], true, 0, Name(i)};
 }
 
-constexpr auto kVerdictName = [](std::uint32_t i) noexcept { return core::name(static_cast<core::Verdict>(i)).data(); };
-constexpr auto kStateName = [](std::uint32_t i) noexcept { return core::name(static_cast<State>(i)).data(); };
+constexpr auto kVerdictName = [](std::uint32_t i) noexcept { return core::name(static_cast<core::Verdict>(i)); };
+constexpr auto kStateName = [](std::uint32_t i) noexcept { return core::name(static_cast<State>(i)); };
 constexpr auto kResultName = [](std::uint32_t i) noexcept {
     constexpr const char* kResults[shm::kProbeResults] = {"success", "failure", "neutral", "lost"};
     return kResults[i];
@@ -60,7 +60,7 @@ Value outcome(const M& member, std::uint32_t i) noexcept {
         return {member.counts.status[hundred], true, 0, core::kHundreds[hundred]};
     }
     const auto code = static_cast<core::Outcome>(static_cast<std::uint32_t>(core::Outcome::connect) + i);
-    return {member.counts.outcome_class[i], true, 0, core::class_name(code).data()};
+    return {member.counts.outcome_class[i], true, 0, core::class_name(code)};
 }
 
 Value is_state(const M& member, std::uint32_t i) noexcept {

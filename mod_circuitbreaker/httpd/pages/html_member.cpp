@@ -123,8 +123,8 @@ void write_changes(const HtmlOut& out, const MemberSnapshot& member) noexcept {
         const shm::HistoryEntry& change = member.change[i - 1];
         out.put("<tr><td class=\"when\">");
         write_time(out, member, change.at);
-        out.print("</td><td class=\"when\">%s</td><td>%s</td><td class=\"num\">%u</td></tr>",
-                  core::name(change.to).data(), core::name(change.reason).data(), change.level);
+        out.print("</td><td class=\"when\">%s</td><td>%s</td><td class=\"num\">%u</td></tr>", core::name(change.to),
+                  core::name(change.reason), change.level);
     }
     out.put("</tbody></table></div>\n");
 }
@@ -156,7 +156,7 @@ void write_policy(const HtmlOut& out, const MemberSnapshot& member) noexcept {
 }  // namespace
 
 void write_state(const HtmlOut& out, core::State state) noexcept {
-    const char* const name = core::name(state).data();
+    const char* const name = core::name(state);
     out.print("<span class=\"state %s\">%s</span>", name, name);
 }
 

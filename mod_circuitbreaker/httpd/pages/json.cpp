@@ -2,6 +2,7 @@
 
 #include "figures.hpp"
 #include "json_page_writer.hpp"
+#include "shm/refusal.hpp"
 #include "words.hpp"
 
 namespace cb::httpd {
@@ -38,8 +39,8 @@ void put_changes(JsonPageWriter& out, apr_pool_t* p, const MemberSnapshot& membe
         const shm::HistoryEntry& change = member.change[i];
         out.begin_object();
         out.text("time", utc_text(p, wall_time(member, change.at)));
-        out.text("state", core::name(change.to).data());
-        out.text("reason", core::name(change.reason).data());
+        out.text("state", core::name(change.to));
+        out.text("reason", core::name(change.reason));
         out.number("level", change.level);
         out.end_object();
     }
@@ -78,10 +79,10 @@ void put_member(JsonPageWriter& out, apr_pool_t* p, const MemberSnapshot& member
     out.text("balancer", *member.balancer != '\0' ? member.balancer : nullptr);
     out.text("member", member.name);
     out.text("mode", member.breaker != nullptr ? mode_name(member.policy.mode) : nullptr);
-    out.text("state", core::name(member.state()).data());
+    out.text("state", core::name(member.state()));
     out.text("since", utc_text(p, wall_time(member, member.since)));
     put_part(out, member, Part::stay);
-    out.text("reason", member.reason != core::Reason::none ? core::name(member.reason).data() : nullptr);
+    out.text("reason", member.reason != core::Reason::none ? core::name(member.reason) : nullptr);
     put_part(out, member, Part::state);
     put_object(out, "window", member, Part::window);
     put_object(out, "limits", member, Part::limits);

@@ -54,7 +54,7 @@ void write_xml_section(const request_rec* r, const HtmlOut& out) noexcept {
         out.put("</cb:balancer>\n      <cb:worker>");
         out.text(member.name);
         out.print("</cb:worker>\n      <cb:mode>%s</cb:mode>\n      <cb:state>%s</cb:state>\n",
-                  mode_name(member.policy.mode), core::name(member.state()).data());
+                  mode_name(member.policy.mode), core::name(member.state()));
         for_each_number(Form::xml, member, [&](const Key& key, const char*, std::uint64_t value) noexcept {
             out.print("      <cb:%s>%" APR_UINT64_T_FMT "</cb:%s>\n", key.name, value, key.name);
         });

@@ -28,7 +28,7 @@ void write_section_row(const HtmlOut& out, const MemberSnapshot& member, const C
     out.text(member.balancer);
     out.put("</td><td>");
     out.text(member.name);
-    out.print("</td><td><b>%s</b>", core::name(member.state()).data());
+    out.print("</td><td><b>%s</b>", core::name(member.state()));
     if (member.word.level > 0) out.print(" (level %u)", member.word.level);
     if (member.is_observing()) out.put(" (observing)");
     out.print("</td><td>%s (%s)</td><td>%s</td><td>%s</td>", local_text(out.p, wall_time(member, member.since)),

@@ -15,7 +15,7 @@ void write_lines(request_rec* r, unsigned number, const MemberSnapshot& member) 
     text("Member", member.name);
     text("Balancer", member.balancer);
     text("Vhost", member.vhost);
-    text("State", core::name(member.state()).data());
+    text("State", core::name(member.state()));
     for_each_number(Form::status, member, [&](const Key& key, const char*, std::uint64_t value) noexcept {
         ap_rprintf(r, "CircuitBreaker[%u]%s: %" APR_UINT64_T_FMT "\n", number, key.name, value);
     });
@@ -37,9 +37,8 @@ void write_list_item(const HtmlOut& out, const MemberSnapshot& member) noexcept 
         out.put(" of ");
         out.text(member.balancer);
     }
-    out.print("</dt><dd>%s for %s, %s. %s</dd>\n", core::name(member.state()).data(),
-              span_text(out.p, member.in_state_for()), reason_phrase(out.p, member.reason, member.policy),
-              outlook(out.p, member));
+    out.print("</dt><dd>%s for %s, %s. %s</dd>\n", core::name(member.state()), span_text(out.p, member.in_state_for()),
+              reason_phrase(out.p, member.reason, member.policy), outlook(out.p, member));
 }
 
 extern "C" int on_status_hook(request_rec* r, int flags) noexcept {

@@ -41,12 +41,12 @@ void write_stay(const HtmlOut& out, const MemberSnapshot& member, const Stay& st
     width = std::min(width, kWidth);
     x = std::min(x, kWidth - width);
     const unsigned height = height_of(stay.state);
-    const char* const state = core::name(stay.state).data();
+    const char* const state = core::name(stay.state);
     out.print("<rect class=\"%s\" x=\"%" APR_UINT64_T_FMT "\" y=\"%u\" width=\"%" APR_UINT64_T_FMT
               "\" height=\"%u\"><title>%s from %s, %s%s%s</title></rect>",
               state, x, kHeight - height, width, height, state, local_text(out.p, wall_time(member, stay.from)),
               span_text(out.p, stay.to - stay.from), stay.reason != core::Reason::none ? ": " : "",
-              stay.reason != core::Reason::none ? core::name(stay.reason).data() : "");
+              stay.reason != core::Reason::none ? core::name(stay.reason) : "");
 }
 
 }  // namespace
@@ -82,7 +82,7 @@ void write_strip(const HtmlOut& out, const MemberSnapshot& member) noexcept {
     out.print(
         "<svg class=\"strip\" viewBox=\"0 0 %u %u\" preserveAspectRatio=\"none\" role=\"img\" "
         "aria-label=\"States in the last hour: open %u times, now %s\">",
-        static_cast<unsigned>(kWidth), kHeight, opened, core::name(member.state()).data());
+        static_cast<unsigned>(kWidth), kHeight, opened, core::name(member.state()));
     for (unsigned quarter = 1; quarter < 4; ++quarter) {
         out.print("<path class=\"tick\" d=\"M%u 0V%u\"/>", quarter * static_cast<unsigned>(kWidth) / 4, kHeight);
     }

@@ -20,8 +20,8 @@ void put_member(request_rec* r, const MemberSnapshot& member) noexcept {
     ap_rprintf(r, "Vhost: %s\n", one_line(r, member.vhost));
     ap_rprintf(r, "Id: %s\n", member.id);
     ap_rprintf(r, "Mode: %s\n", member.breaker != nullptr ? mode_name(member.policy.mode) : "unknown");
-    ap_rprintf(r, "State: %s\n", core::name(member.state()).data());
-    ap_rprintf(r, "Reason: %s\n", core::name(member.reason).data());
+    ap_rprintf(r, "State: %s\n", core::name(member.state()));
+    ap_rprintf(r, "Reason: %s\n", core::name(member.reason));
     for_each_number(Form::text, member, [&](const Key& key, const char* label, std::uint64_t value) noexcept {
         ap_rvputs(r, key.name, label != nullptr ? "-" : "", label != nullptr ? label : "", nullptr);
         ap_rprintf(r, ": %" APR_UINT64_T_FMT "\n", value);

@@ -39,7 +39,7 @@ const char* failover_text(apr_pool_t* p, const core::Failover& failover) noexcep
 
 /// As it was written, but for the values that a condition compares with.
 const char* rule_text(apr_pool_t* p, core::Rule codes, const char* reason) noexcept {
-    const char* text = core::name(codes.verdict).data();
+    const char* text = core::name(codes.verdict);
     for (std::uint32_t i = 0; i < codes.ranges; ++i) {
         const core::CodeRange& range = codes.range[i];
         const char* const first = outcome_text(p, static_cast<core::Outcome>(range.first));
@@ -90,8 +90,8 @@ const char* span_text(apr_pool_t* p, core::Millis span) noexcept {
 
 const char* outcome_text(apr_pool_t* p, core::Outcome outcome) noexcept {
     if (core::is_status(outcome)) return apr_psprintf(p, "%u", static_cast<unsigned>(outcome));
-    const std::string_view name = core::class_name(outcome);
-    return name.empty() ? "unknown" : name.data();
+    const char* const name = core::class_name(outcome);
+    return *name == '\0' ? "unknown" : name;
 }
 
 const char* method_text(apr_pool_t* p, std::uint8_t method) noexcept {
@@ -115,7 +115,7 @@ const char* reason_phrase(apr_pool_t* p, core::Reason reason, const core::Policy
         case core::Reason::open_time_over:
             return "open time was over";
         case core::Reason::no_other_member:
-            return core::name(reason).data();
+            return core::name(reason);
         case core::Reason::probe_failed:
             return policy.probes.tolerate > 0 ? "too many probes failed" : "a probe failed";
         case core::Reason::no_evidence:
