@@ -28,7 +28,7 @@ TEST_P(Limits, AMemberNeverHasMoreCallsAtOnceOverAllProcesses) {
     (void)clients.finish();
     EXPECT_LE(app_.peak(), 3U);
     EXPECT_TRUE(wait_for_no_permits(httpd, app_));
-    EXPECT_EQ(BreakerPage(httpd).member(app_).at("State"), "closed") << "refusals are no failures";
+    EXPECT_EQ(state_of(httpd, app_), "closed") << "refusals are no failures";
 }
 
 TEST_P(Limits, WhatIsTooMuchForOneMemberGoesToAnother) {
