@@ -201,12 +201,15 @@ TEST_P(RollingRestart, LosesNoMoreThanWithoutTheModuleAndNothingWithFailoverAll)
     const std::uint64_t broken = servers.broken_calls(defaults);
     EXPECT_LE(broken, 2U * 3U * members.size());
     // If the machine stood still, the early probe came later by that time, at 150 requests a second.
-    const std::uint64_t held_up = 2 + 150 * static_cast<std::uint64_t>(servers.load(stock).longest().count()) / 1000;
-    EXPECT_LE(lost(defaults) + cut_of_stock, lost(stock) + broken + held_up) << held_up << " held up\n"
-                                                                             << servers[defaults].describe();
+    const std::uint64_t piled_up = 150 * static_cast<std::uint64_t>(servers.load(stock).longest().count()) / 1000;
+    EXPECT_LE(lost(defaults) + cut_of_stock, lost(stock) + broken + 2 + piled_up) << piled_up << " piled up\n"
+                                                                                  << servers[defaults].describe();
     const bool was_one_always_well = manner != Manner::starts_with_503 || gap > 500;
     if (was_one_always_well) {
-        EXPECT_EQ(lost(failover_all), 0U) << servers[failover_all].describe();
+        // When the last one that is not open goes, the one that is well is found by early probes, which let no more in
+        // at once than `concurrent`.
+        EXPECT_LE(lost(failover_all), manner == Manner::starts_with_503 ? piled_up : 0U)
+            << servers[failover_all].describe();
     }
     // Probed after 5 s; or, where that was in vain, after 10 s more. The ends of open times have 10 percent of jitter.
     const milliseconds longest =
