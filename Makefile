@@ -1,6 +1,7 @@
 # make            builds build/mod_circuitbreaker.so
-# make test       installs what is missing, builds, runs every test (make check: without installing)
-# make test MPM=all   the same, with each test on every MPM; else only tests of processes, threads and signals are
+# make test       installs what is missing, builds, runs every test
+# make check      the same where all is installed
+#                 MPM=all with either: on httpd's three MPMs also what doesn't depend on them, not on mpm_event alone
 # make run        installs what is missing, builds, starts the demo on 127.0.0.1:8080 (PORT=n: another port)
 # make install    installs the module into this machine's httpd (then: a2enmod circuitbreaker)
 # make simulation writes the plot in README.md and prints its tables
@@ -58,7 +59,7 @@ $(BUILD)/program/%.o: %.cpp
 	@$(CXX) -std=c++20 -O2 -g $(WARNINGS) -D_GNU_SOURCE -MMD -MP -c $< -o $@
 
 # What nearly every test includes is read once; a compiler that can't use it takes tests/precompiled.hpp itself.
-$(BUILD)/tests/precompiled.hpp.gch $(BUILD)/steps/precompiled.hpp.gch: tests/precompiled.hpp Makefile
+$(BUILD)/tests/precompiled.hpp.gch $(BUILD)/steps/precompiled.hpp.gch: tests/precompiled.hpp
 	@mkdir -p $(@D)
 	@echo "  c++ $@"
 	@$(CXX) $(TEST_FLAGS) $(if $(findstring /steps/,$@),$(STEPS)) -MMD -MP -x c++-header $< -o $@

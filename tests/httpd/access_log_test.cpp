@@ -168,7 +168,7 @@ TEST_P(AccessLog, HasThemWhereAnotherMemberGivesTheErrorPage) {
     // The page's member fails, too (its own error page is asked of it, as often as httpd allows), and is refused then.
     pages.answer(Reply::status(502));
     EXPECT_EQ(statuses(1, httpd.url("/app/again")), "503");
-    ASSERT_EQ(BreakerPage(httpd).member(pages).at("State"), "open");
+    ASSERT_EQ(state_of(httpd, pages), "open");
     EXPECT_EQ(statuses(1, httpd.url("/app/both")), "503");
     expect_in_both(httpd, "/app/again", a_call(pages, "failure:502", "open"));
     expect_in_both(httpd, "/app/both", "member=- state=- verdict=- probe=- rejected=open fallback=-");

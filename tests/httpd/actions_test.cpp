@@ -14,9 +14,6 @@ class Actions : public TrafficTest {
     [[nodiscard]] static HttpdOptions controlled(const std::string& proxied, const std::string& policy = quick_policy) {
         return {.mpm = GetParam(), .config = policy + control_location + proxied};
     }
-    [[nodiscard]] static std::string state(const Httpd& httpd, const Backend& backend) {
-        return BreakerPage(httpd).member(backend).at("State");
-    }
 
     Backend app_{"app"};
 };
@@ -33,19 +30,19 @@ TEST_P(Actions, ForceAMemberOpenAndClosedAndGiveItBack) {
     const Response answer = post(httpd, form(httpd, app_, "force-open"));
     EXPECT_EQ(answer.status, 303) << answer.body;
     EXPECT_EQ(answer.header("Location"), "/breakers#m-" + id_of(httpd, app_));
-    EXPECT_EQ(state(httpd, app_), "forced-open");
+    EXPECT_EQ(state_of(httpd, app_), "forced-open");
     EXPECT_EQ(statuses(2, httpd.url("/app/")), "503 503");
     EXPECT_EQ(app_.requests(), 0U);
 
     EXPECT_EQ(post(httpd, form(httpd, app_, "force-closed")).status, 303);
-    EXPECT_EQ(state(httpd, app_), "forced-closed");
+    EXPECT_EQ(state_of(httpd, app_), "forced-closed");
     app_.answer(Reply::status(503));
     EXPECT_EQ(statuses(6, httpd.url("/app/")), "503 503 503 503 503 503");
     EXPECT_EQ(app_.requests(), 6U) << "everything passes";
     app_.answer_as_usual();
 
     EXPECT_EQ(post(httpd, form(httpd, app_, "automatic")).status, 303);
-    EXPECT_EQ(state(httpd, app_), "closed");
+    EXPECT_EQ(state_of(httpd, app_), "closed");
     EXPECT_EQ(statuses(1, httpd.url("/app/")), "200");
 }
 
@@ -55,7 +52,7 @@ TEST_P(Actions, ResetClosesAnOpenBreaker) {
     open_breaker(httpd, app_, 1);
     app_.answer_as_usual();
     EXPECT_EQ(post(httpd, form(httpd, app_, "reset")).status, 303);
-    EXPECT_EQ(state(httpd, app_), "closed");
+    EXPECT_EQ(state_of(httpd, app_), "closed");
     EXPECT_EQ(BreakerPage(httpd).member(app_).number("Level"), 0U);
     EXPECT_EQ(statuses(1, httpd.url("/app/")), "200");
 }
@@ -73,9 +70,9 @@ TEST_P(ActionsOfAllChildren, AreSeenByEveryChildAndOutliveARestart) {
     EXPECT_EQ(app_.requests(), 0U);
     ASSERT_TRUE(httpd.graceful());
     EXPECT_EQ(token_on(page(httpd)), token) << "a page that was open before still works";
-    EXPECT_EQ(state(httpd, app_), "forced-open");
+    EXPECT_EQ(state_of(httpd, app_), "forced-open");
     EXPECT_EQ(post(httpd, "token=" + token + "&action=automatic&member=" + id_of(httpd, app_)).status, 303);
-    EXPECT_EQ(state(httpd, app_), "closed");
+    EXPECT_EQ(state_of(httpd, app_), "closed");
 }
 
 class Control : public testing::Test {
@@ -98,7 +95,7 @@ class Control : public testing::Test {
         EXPECT_EQ(answer.status, 403) << why;
         EXPECT_EQ(refusals(why), times) << why << httpd_.describe();
         EXPECT_EQ(refusals(""), ++refused_) << httpd_.describe();
-        EXPECT_EQ(BreakerPage(httpd_).member(app_).at("State"), "closed") << why;
+        EXPECT_EQ(state_of(httpd_, app_), "closed") << why;
         EXPECT_EQ(transition_lines(httpd_).size(), 0U) << why;
     }
 
@@ -202,7 +199,7 @@ TEST_F(Control, RefusesUnknownMembersAndActionsAndTooMuch) {
                    .body = "{\"action\":\"reset\",\"token\":\"" + token_ + "\"}"})
                   .status,
               403);
-    EXPECT_EQ(BreakerPage(httpd_).member(app_).at("State"), "closed");
+    EXPECT_EQ(state_of(httpd_, app_), "closed");
 }
 
 TEST_F(Control, IsNeededWhereThePageStands) {
@@ -223,7 +220,7 @@ TEST_F(Control, IsNeededWhereThePageStands) {
         EXPECT_EQ(answer.status, 403) << path;
     }
     EXPECT_EQ(refusals("CircuitBreakerControl is not On here"), 2U) << httpd_.describe();
-    EXPECT_EQ(BreakerPage(httpd_).member(app_).at("State"), "closed");
+    EXPECT_EQ(state_of(httpd_, app_), "closed");
     EXPECT_TRUE(has(page(httpd_, "/breakers?format=json"), "\"token\":\"" + token_ + "\""));
 }
 

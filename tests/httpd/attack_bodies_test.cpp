@@ -2,7 +2,7 @@
 // have got without the module.
 #include <fstream>
 
-#include "traffic.hpp"
+#include "trip.hpp"
 
 namespace cb::test {
 namespace {
@@ -13,12 +13,6 @@ const std::string with_trailer =
     "3\r\nabc\r\n0\r\nX-User: in the trailer\r\n\r\n";
 const std::string merging = "MergeTrailers On\nRequestHeader unset X-User\n";
 
-std::string answer_to(const Httpd& httpd, const std::string& request) {
-    RawClient client(httpd.port());
-    EXPECT_TRUE(client.send(request));
-    return client.read_to_end();
-}
-
 class AttackOnBodies : public testing::Test {
   protected:
     void start(const std::string& policy, const std::string& proxied) {
@@ -27,12 +21,6 @@ class AttackOnBodies : public testing::Test {
         httpd_ = std::make_unique<Httpd>(options);
         httpd_->start();
     }
-    void make_due() {
-        app_.answer(Reply::status(502));
-        EXPECT_EQ(get(httpd_->url("/app/trip")).status, 502);
-        app_.answer_as_usual();
-        ASSERT_TRUE(wait_for_end_of_open_time(*httpd_, app_));
-    }
 
     Backend app_{"app"};
     std::unique_ptr<Httpd> httpd_;
@@ -40,7 +28,7 @@ class AttackOnBodies : public testing::Test {
 
 TEST_F(AttackOnBodies, ATrailerGetsIntoTheHeadOfNoProbe) {
     start(one_probe, plain_worker(app_) + merging);
-    make_due();
+    make_due(*httpd_, app_, {.failures = 1});
     EXPECT_EQ(answer_to(*httpd_, with_trailer).substr(9, 3), "200");
     EXPECT_EQ(BreakerPage(*httpd_).member(app_).number("Probes"), 1U);
     EXPECT_EQ(app_.last_request()->headers.get("X-User"), "");
@@ -80,7 +68,7 @@ TEST_F(AttackOnBodies, AChunkedBodyThatJustFitsIsFramedAsWithoutTheModule) {
     EXPECT_EQ(answer_to(without, request).substr(9, 3), "200");
     EXPECT_EQ(app_.last_request()->headers.get("Transfer-Encoding"), "chunked");
     start(one_probe, plain_worker(app_));
-    make_due();
+    make_due(*httpd_, app_, {.failures = 1});
     EXPECT_EQ(answer_to(*httpd_, request).substr(9, 3), "200");
     EXPECT_EQ(app_.last_request()->headers.get("Transfer-Encoding"), "chunked");
     EXPECT_EQ(app_.last_request()->body_size, body.size());
@@ -93,7 +81,7 @@ TEST_F(AttackOnBodies, ACallToAMemberWithoutABreakerHasNoDeadlineOfTheProbeBefor
           "<Proxy \"" + app_.member() + "\">\n" + one_probe +
               "CircuitBreakerProbeTimeout 100ms\nCircuitBreakerSettle 0s\nCircuitBreakerProbeBody 1000\n</Proxy>\n" +
               balancer_of(member_line(app_, "connectiontimeout=1") + member_line(other, "status=+H")));
-    make_due();
+    make_due(*httpd_, app_, {.failures = 1});
     app_.refuse();
     std::unique_ptr<RawClient> client;
     // A long body is a probe when nothing else has come for an open time.
@@ -127,7 +115,7 @@ TEST_F(AttackOnBodies, ABodyInChunksOfOneByteTakesNoMoreMemoryThanItHolds) {
     options.mpm_directives = {"ServerLimit 1", "MaxRequestWorkers 8"};
     httpd_ = std::make_unique<Httpd>(options);
     httpd_->start();
-    make_due();
+    make_due(*httpd_, app_, {.failures = 1});
     const pid_t child = httpd_->children().front();
     const std::size_t before = peak_kib(child);
     RawClient client(httpd_->port());

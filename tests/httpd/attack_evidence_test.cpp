@@ -4,16 +4,6 @@
 namespace cb::test {
 namespace {
 
-std::string answer_to(const Httpd& httpd, const std::string& request) {
-    RawClient client(httpd.port());
-    EXPECT_TRUE(client.send(request));
-    return client.read_to_end();
-}
-
-HttpdOptions touchy_site(const std::string& proxied, const std::string& policy = "") {
-    return site(Mpm::event, touchy + policy, proxied);
-}
-
 /// A real httpd that speaks HTTP/2 in clear text, and has nothing but its index page.
 class Http2Member {
   public:

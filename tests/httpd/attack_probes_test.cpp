@@ -1,6 +1,6 @@
 // Clients that want to keep a member out that is well again: by giving up their probes, by taking answers slowly, by
 // uploads that stall where the body was to be here.
-#include "traffic.hpp"
+#include "trip.hpp"
 
 namespace cb::test {
 namespace {
@@ -17,16 +17,9 @@ class AttackOnProbes : public testing::Test {
         httpd_->start();
     }
     void start(const std::string& policy = "") { start(policy, plain_worker(app_)); }
-    void trip() {
-        app_.answer(Reply::status(502));
-        EXPECT_EQ(get(httpd_->url("/app/trip")).status, 502);
-        app_.answer_as_usual();
-        app_.answer_path("/big", Reply::of_size(more_than_buffers_hold));
-        app_.forget();
-    }
     void make_due() {
-        trip();
-        ASSERT_TRUE(wait_for_end_of_open_time(*httpd_, app_));
+        test::make_due(*httpd_, app_, {.failures = 1});
+        app_.answer_path("/big", Reply::of_size(more_than_buffers_hold));
     }
     std::unique_ptr<RawClient> send(const std::string& bytes) {
         auto client = std::make_unique<RawClient>(httpd_->port());

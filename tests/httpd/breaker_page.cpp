@@ -21,6 +21,14 @@ std::uint64_t BreakerBlock::number(const std::string& key) const {
     return number;
 }
 
+std::string non_zero(const BreakerBlock& block, std::initializer_list<const char*> counters) {
+    std::string text;
+    for (const char* counter : counters) {
+        if (block.number(counter) > 0) text += std::string(" ") + counter + "=" + block.at(counter);
+    }
+    return text;
+}
+
 BreakerPage::BreakerPage(const Httpd& httpd) {
     const Response response = get(httpd.url("/breakers?auto"));
     if (response.status != 200) throw std::runtime_error("no status page: " + response.error + "\n" + httpd.describe());

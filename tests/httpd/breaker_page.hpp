@@ -9,7 +9,10 @@
 // Thread safety: values; the functions make one request each.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <vector>
@@ -36,6 +39,17 @@ class BreakerBlock {
     std::map<std::string, std::string> values_;
 };
 
+/// " Calls=5 Outcome-client=5": those of these counters that are not zero.
+[[nodiscard]] std::string non_zero(const BreakerBlock& block, std::initializer_list<const char*> counters);
+
+/// It says what is expected.
+template <typename Read>
+bool wait_for_text(Read read, const std::string& expected) {
+    const bool is_so = wait_until([&] { return read() == expected; }, patience, expected);
+    EXPECT_EQ(is_so ? expected : read(), expected);
+    return is_so;
+}
+
 class BreakerPage {
   public:
     explicit BreakerPage(const Httpd& httpd);
@@ -48,6 +62,13 @@ class BreakerPage {
     std::vector<BreakerBlock> blocks_;
 };
 
+/// "closed", "open", ...
+[[nodiscard]] inline std::string state_of(const Httpd& httpd, const std::string& member) {
+    return BreakerPage(httpd).member(member).at("State");
+}
+[[nodiscard]] inline std::string state_of(const Httpd& httpd, const Backend& backend) {
+    return state_of(httpd, backend.member());
+}
 [[nodiscard]] bool wait_for_state(const Httpd& httpd, const Backend& backend, const std::string& state,
                                   milliseconds timeout = patience);
 

@@ -12,12 +12,6 @@ std::string upload_head(const std::string& path, std::size_t length) {
 /// One call trips, if it is a failure.
 const std::string touchy_policy = std::string(quick_policy) + "CircuitBreakerConsecutiveFailures 1\n" + long_open;
 
-HttpdOptions one_child(HttpdOptions options) {
-    options.children = 1;
-    options.mpm_directives = {"ServerLimit 1", "MaxRequestWorkers " + std::to_string(options.threads)};
-    return options;
-}
-
 /// Answers every upload, but the one that has `bad` in its path: there it reads the head only and resets the
 /// connection, as a server does whose idle time ran out when the request was already on its way.
 class UploadServer {
@@ -71,10 +65,10 @@ TEST_P(Call, ThatRunsIntoTheKeepAliveRaceNeverTripsAMember) {
     unsigned lost = 0;
     unsigned held_up = 0;  // of these, while the machine stood still: they may be `reset`
     for (int i = 0; i < 40; ++i) {
-        const auto since = std::chrono::steady_clock::now();
+        const Stopwatch stopwatch;
         if (get(httpd.url("/app/x")).status != 200) {
             ++lost;
-            held_up += std::chrono::steady_clock::now() - since < at_once ? 0 : 1;
+            held_up += stopwatch.was_at_once() ? 0 : 1;
         } else {
             let_connections_idle();
         }

@@ -52,7 +52,7 @@ TEST_P(Choice, TheBreakersTimesHoldWhateverModProxyIsToldAboutErrors) {
             site.other.answer_as_usual();
             const std::string& url = app == &site.late ? of_late : of_soon;
             EXPECT_EQ(answerers(8, url), "other other other other other other other other");
-            EXPECT_EQ(BreakerPage(httpd).member(*app).at("State"), "open");
+            EXPECT_EQ(state_of(httpd, *app), "open");
             site.other.answer(Reply::status(502));
             EXPECT_EQ(statuses(3, url), "502 502 502");
         }
@@ -63,7 +63,7 @@ TEST_P(Choice, TheBreakersTimesHoldWhateverModProxyIsToldAboutErrors) {
         site.soon.accept_again();
         ASSERT_TRUE(wait_for_end_of_open_time(httpd, site.soon));
         EXPECT_EQ(answerers(1, of_soon), "soon") << "and at once when it is";
-        EXPECT_EQ(BreakerPage(httpd).member(site.soon).at("State"), "closed");
+        EXPECT_EQ(state_of(httpd, site.soon), "closed");
     }
 }
 
@@ -142,7 +142,7 @@ TEST_P(Choice, PassingHealthChecksNeverCloseABreakerNorSkipItsRamp) {
     };
     ASSERT_TRUE(wait_for_checks(open));
     EXPECT_EQ(answerers(10, httpd.url("/app/x")), refusals(10));
-    EXPECT_EQ(BreakerPage(httpd).member(open).at("State"), "open");
+    EXPECT_EQ(state_of(httpd, open), "open");
     EXPECT_EQ(open.requests(), 3U);
 
     back.answer_next(3, Reply::status(502));
@@ -150,7 +150,7 @@ TEST_P(Choice, PassingHealthChecksNeverCloseABreakerNorSkipItsRamp) {
     ASSERT_TRUE(wait_for_end_of_open_time(httpd, back));
     EXPECT_EQ(statuses(1, httpd.url("/back/x")), "200");
     ASSERT_TRUE(wait_for_checks(back));
-    EXPECT_EQ(BreakerPage(httpd).member(back).at("State"), "recovering");
+    EXPECT_EQ(state_of(httpd, back), "recovering");
     EXPECT_EQ(back.requests(), 4U);
 }
 
@@ -174,7 +174,7 @@ TEST_P(Choice, AMemberThatFailsItsHealthChecksIsNoWayOutAndTheLogStaysQuiet) {
     unwell.accept_again();
     EXPECT_TRUE(wait_until([&] { return get(httpd.url("/app/x")).backend() == "unwell"; }, patience,
                            "the checks' verdict to hold"));
-    EXPECT_EQ(BreakerPage(httpd).member(unwell).at("State"), "closed");
+    EXPECT_EQ(state_of(httpd, unwell), "closed");
 }
 
 TEST_P(Choice, YesterdaysFailuresCountForNothing) {
@@ -198,7 +198,7 @@ TEST_P(Choice, YesterdaysFailuresCountForNothing) {
         },
         patience, "four failures in a window"));
     EXPECT_EQ(statuses(1, httpd.url("/app/x")), "502");
-    EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "closed");
+    EXPECT_EQ(state_of(httpd, app), "closed");
     EXPECT_LE(BreakerPage(httpd).member(app).number("Window-failures"), 1U);
 }
 

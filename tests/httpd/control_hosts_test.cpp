@@ -34,7 +34,7 @@ class ControlHosts : public testing::Test {
                               const std::string& action = "force-open") const {
         return post(httpd_, fields(token, action), {{"Host", host}, {"Origin", "http://" + host}}).status;
     }
-    [[nodiscard]] std::string state() const { return BreakerPage(httpd_).member(app_).at("State"); }
+    [[nodiscard]] std::string state() const { return state_of(httpd_, app_); }
     [[nodiscard]] std::vector<std::string> refusals() const {
         return httpd_.error_lines_with("an action on the status page was refused: ");
     }

@@ -1,5 +1,5 @@
 // Error pages of refusals: a file, a page of another backend, a page of the very balancer that refuses.
-#include "traffic.hpp"
+#include "trip.hpp"
 
 namespace cb::test {
 namespace {
@@ -9,12 +9,6 @@ const std::string touchy_policy = std::string(quick_policy) + "CircuitBreakerCon
 
 class ErrorDocument : public TrafficTest {
   protected:
-    static void trip(const Httpd& httpd, Backend& app) {
-        app.answer(Reply::status(502));
-        EXPECT_EQ(statuses(1, httpd.url("/app/trip")), "502");
-        EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "open");
-        app.forget();
-    }
     void expect_refused(const Response& response, const std::string& body) const {
         EXPECT_EQ(response.status, 503);
         EXPECT_NE(response.body.find(body), std::string::npos) << response.body;
@@ -38,7 +32,7 @@ TEST_P(ErrorDocument, ThatIsAFileComesWithTheStatusTheHeaderAndTheReason) {
                      plain_worker(app)));
     httpd.put_document("sorry.html", "come back later");
     httpd.start();
-    trip(httpd, app);
+    trip(httpd, app, {.failures = 1});
     for (const char* method : {"GET", "POST", "DELETE"}) {
         SCOPED_TRACE(method);
         const Response refused = get(httpd.url("/app/x?y=z"), {.method = method});
@@ -65,7 +59,7 @@ TEST_P(ErrorDocument, OfAnotherBackendIsACallToThatOneAndNoneToTheFirst) {
                          "<Location /app/plain>\n    ErrorDocument 503 /pages/plain\n</Location>\n",
                      balancer_of(member_line(app)) + "ProxyPass /pages " + pages.member() + "\n"));
     httpd.start();
-    trip(httpd, app);
+    trip(httpd, app, {.failures = 1});
     pages.answer(Reply::ok("another backend's page"));
     for (std::uint64_t i = 1; i <= 3; ++i) {
         const Response refused = get(httpd.url("/app/x"));
@@ -89,7 +83,7 @@ TEST_P(ErrorDocument, OfAnotherBackendIsACallToThatOneAndNoneToTheFirst) {
     const Response failed = get(httpd.url("/app/x"));
     EXPECT_EQ(failed.status, 502);
     EXPECT_FALSE(failed.headers.has("Retry-After"));
-    EXPECT_EQ(BreakerPage(httpd).member(pages).at("State"), "open");
+    EXPECT_EQ(state_of(httpd, pages), "open");
     pages.forget();
     expect_refused(get(httpd.url("/app/x")), "503");
     EXPECT_EQ(pages.requests(), 0U);
@@ -152,7 +146,7 @@ TEST_P(ErrorDocument, OfAnotherErrorThatIsRefusedLeavesThatErrorWithoutRetryAfte
                                      "    Header always set Retry-After 7\n</Location>\n",
                      plain_worker(app) + "ProxyPass /pages " + pages.member() + "\n"));
     httpd.start();
-    trip(httpd, app);
+    trip(httpd, app, {.failures = 1});
     for (const char* method : {"GET", "POST", "HEAD"}) {
         SCOPED_TRACE(method);
         const Response missing = get(httpd.url("/missing"), {.method = method});
@@ -183,7 +177,7 @@ TEST_P(ErrorDocument, ThatMakesAnotherStatusOfTheRefusalHasNoRetryAfter) {
     httpd.put_document("sorry.asis", "Status: 200 Never mind\nContent-Type: text/plain\n\nnever mind");
     httpd.put_document("sorry.html", "come back later");
     httpd.start();
-    trip(httpd, app);
+    trip(httpd, app, {.failures = 1});
     const Response moved = get(httpd.url("/app/moved"));
     EXPECT_EQ(moved.status, 302);
     EXPECT_FALSE(moved.headers.has("Retry-After")) << "a browser would wait before it goes there (RFC 9110 10.2.3)";

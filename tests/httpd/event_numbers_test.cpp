@@ -32,21 +32,6 @@ std::vector<std::string> numbers(const std::vector<Event>& events) {
     return lines;
 }
 
-/// What is wrong with the numbers of these events of one member, or "": 1, 2, 3 without a gap, each change from where
-/// the one before it ended, whatever the order of the lines.
-std::string wrong_with_numbers(std::vector<Event> events) {
-    std::sort(events.begin(), events.end(),
-              [](const Event& a, const Event& b) { return a.number("generation") < b.number("generation"); });
-    std::string state = "closed";
-    for (std::size_t i = 0; i < events.size(); ++i) {
-        const Event& event = events[i];
-        if (event.number("generation") != static_cast<double>(i + 1)) return "not number " + std::to_string(i + 1);
-        if (event.text("from") != state) return "it was " + state + " before " + event.line();
-        if (!event.is_null("to")) state = event.text("to");
-    }
-    return "";
-}
-
 class EventNumbers : public TrafficTest {};
 INSTANTIATE_TEST_SUITE_P(Mpms, EventNumbers, each_mpm, mpm_name);
 
@@ -62,7 +47,7 @@ TEST_P(EventNumbers, AreConsecutiveThroughARampAndAResetAndOverARestart) {
     ASSERT_TRUE(wait_until(
         [&] {
             (void)get(httpd.url("/app/x"));
-            return BreakerPage(httpd).member(app).at("State") == "closed";
+            return state_of(httpd, app) == "closed";
         },
         patience, "the end of the ramp"));
     EXPECT_EQ(post(httpd, form(httpd, app, "reset")).status, 303);

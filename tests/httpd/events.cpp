@@ -83,4 +83,17 @@ bool wait_for_events(const std::filesystem::path& file, std::size_t count) {
     return wait_until([&] { return lines() >= count; }, patience, std::to_string(count) + " events");
 }
 
+std::string wrong_with_numbers(std::vector<Event> events) {
+    std::sort(events.begin(), events.end(),
+              [](const Event& a, const Event& b) { return a.number("generation") < b.number("generation"); });
+    std::string state = "closed";
+    for (std::size_t i = 0; i < events.size(); ++i) {
+        const Event& event = events[i];
+        if (event.number("generation") != static_cast<double>(i + 1)) return "not number " + std::to_string(i + 1);
+        if (event.text("from") != state) return "it was " + state + " before " + event.line();
+        if (!event.is_null("to")) state = event.text("to");
+    }
+    return "";
+}
+
 }  // namespace cb::test

@@ -48,4 +48,8 @@ class Event {
 
 [[nodiscard]] bool wait_for_events(const std::filesystem::path& file, std::size_t count);
 
+/// What is wrong with the numbers of these events of one member, or "": 1, 2, 3 without a gap, each change from where
+/// the one before it ended, whatever the order of the lines.
+[[nodiscard]] std::string wrong_with_numbers(std::vector<Event> events);
+
 }  // namespace cb::test

@@ -16,6 +16,18 @@ namespace cb::test {
 /// One failure opens a breaker, and it stays open.
 inline const std::string touchy = std::string(quick_policy) + "CircuitBreakerConsecutiveFailures 1\n" + long_open;
 
+/// A server where that holds, with these modules too.
+[[nodiscard]] inline HttpdOptions touchy_site(const std::string& proxied, const std::string& policy = "",
+                                              std::vector<std::string> modules = {}) {
+    HttpdOptions options = site(Mpm::event, touchy + policy, proxied);
+    options.add_modules = std::move(modules);
+    return options;
+}
+
+[[nodiscard]] inline std::string status_of(const std::string& answer) {
+    return answer.size() > 12 ? answer.substr(9, 3) : "none";
+}
+
 /// A server that reads the head of a request and then does what the test wants.
 class HeadServer {
   public:
@@ -75,20 +87,14 @@ inline void swallow(Connection& connection, std::size_t count = ~std::size_t{0})
 /// "closed Calls=5 Outcome-client=5": the state, and every counter of calls that is not zero.
 [[nodiscard]] inline std::string charged(const Httpd& httpd, const std::string& member) {
     const BreakerBlock block = BreakerPage(httpd).member(member);
-    std::string text = block.at("State") + " Calls=" + block.at("Calls");
-    for (const char* key : {"Slow", "Outcome-connect", "Outcome-timeout", "Outcome-reset", "Outcome-stale",
+    return block.at("State") + " Calls=" + block.at("Calls") +
+           non_zero(block, {"Slow", "Outcome-connect", "Outcome-timeout", "Outcome-reset", "Outcome-stale",
                             "Outcome-truncated", "Outcome-protocol", "Outcome-local", "Outcome-client",
-                            "Outcome-upload", "Outcome-2xx", "Outcome-4xx", "Outcome-5xx", "Verdict-failure"}) {
-        if (block.number(key) > 0) text += std::string(" ") + key + "=" + block.at(key);
-    }
-    return text;
+                            "Outcome-upload", "Outcome-2xx", "Outcome-4xx", "Outcome-5xx", "Verdict-failure"});
 }
 
 [[nodiscard]] inline bool wait_for_charge(const Httpd& httpd, const std::string& member, const std::string& expected) {
-    const bool is_so =
-        wait_until([&] { return charged(httpd, member) == expected; }, patience, expected + " of " + member);
-    EXPECT_TRUE(is_so) << charged(httpd, member);
-    return is_so;
+    return wait_for_text([&] { return charged(httpd, member); }, expected);
 }
 
 }  // namespace cb::test

@@ -7,22 +7,6 @@
 namespace cb::test {
 namespace {
 
-HttpdOptions touchy_site(const std::string& proxied, const std::vector<std::string>& modules = {}) {
-    HttpdOptions options = site(Mpm::event, touchy, proxied);
-    options.add_modules = modules;
-    return options;
-}
-
-std::string answer_to(const Httpd& httpd, const std::string& request) {
-    RawClient client(httpd.port());
-    EXPECT_TRUE(client.send(request));
-    return client.read_to_end();
-}
-
-std::string status_of(const std::string& answer) {
-    return answer.size() > 12 ? answer.substr(9, 3) : "none";
-}
-
 std::string request(const std::string& method_and_path, const std::string& fields = "") {
     return method_and_path + " HTTP/1.1\r\nHost: me\r\nConnection: close\r\n" + fields + "\r\n";
 }
@@ -35,7 +19,7 @@ TEST(Evidence, WordsOfModProxysInAPathAreNotModProxysWords) {
             connection.send(std::string_view(piece, 4) == "USER" ? "230 in\r\n" : "500 no\r\n");
     });
     const std::string member = "ftp://127.0.0.1:" + std::to_string(ftp.port());
-    Httpd httpd(touchy_site("ProxyPass /app " + member + "\n", {"proxy_ftp"}));
+    Httpd httpd(touchy_site("ProxyPass /app " + member + "\n", "", {"proxy_ftp"}));
     httpd.start();
     for (const char* words : {"Error%20reading%20from%20remote%20server", "DNS%20lookup%20failure",
                               "Error%20resolving%20backend%20address"})
@@ -49,7 +33,7 @@ TEST(Evidence, AMethodOrCodingThatAProtocolHasNotIsTheClientsDoing) {
     const std::string ftp = "ftp://127.0.0.1:" + std::to_string(ReservedPort().number());
     Httpd httpd(touchy_site("ProxyPass /scgi " + scgi_app.member() + "\nProxyPass /uwsgi " + uwsgi_app.member() +
                                 "\nProxyPass /ftp " + ftp + "\nCircuitBreakerVerdict failure 500-599 upload\n",
-                            {"proxy_scgi", "proxy_uwsgi", "proxy_ftp"}));
+                            "", {"proxy_scgi", "proxy_uwsgi", "proxy_ftp"}));
     httpd.start();
     for (const char* path : {"/scgi/x", "/uwsgi/x"}) {
         EXPECT_EQ(
@@ -63,7 +47,7 @@ TEST(Evidence, AMethodOrCodingThatAProtocolHasNotIsTheClientsDoing) {
 
 TEST(Evidence, AHeadThatHttp2GrowsBeyondWhatItSendsIsTheClientsDoing) {
     WireBackend app("h2c", h2c());
-    Httpd httpd(touchy_site("ProxyPreserveHost On\nProxyPass /app " + app.member() + "\n", {"proxy_http2"}));
+    Httpd httpd(touchy_site("ProxyPreserveHost On\nProxyPass /app " + app.member() + "\n", "", {"proxy_http2"}));
     httpd.start();
     // Host goes twice, as X-Forwarded-Host too.
     std::string head = "GET /app/x HTTP/1.1\r\nHost: " + std::string(7'500, 'h') + "\r\nConnection: close\r\n";
@@ -160,8 +144,8 @@ TEST(Evidence, AMemberThatWasKeptWaitingForTheLastBytesAndLeftIsNotCharged) {
         SCOPED_TRACE(scheme);
         ImpatientReader app(scheme == "ajp" ? get_body_chunk : "");
         const std::string member = app.member(scheme);
-        Httpd httpd(
-            touchy_site("ProxyPass /app " + member + "\n", {"proxy_fcgi", "proxy_scgi", "proxy_uwsgi", "proxy_ajp"}));
+        Httpd httpd(touchy_site("ProxyPass /app " + member + "\n", "",
+                                {"proxy_fcgi", "proxy_scgi", "proxy_uwsgi", "proxy_ajp"}));
         httpd.start();
         const std::string begin = std::string(scheme == "ajp" ? 100 : 20'000, 'x') + "MARK";
         RawClient client(httpd.port());
@@ -184,7 +168,7 @@ TEST(Evidence, AnOutputFilterOfHttpdsThatFailsIsNotTheMembersFailure) {
         wires.back()->answer(WireReply::status(200, std::string(10'000, 'a') + "\n" + std::string(50'000, 'a')));
         proxied += "ProxyPass /" + dialect.scheme + " " + wires.back()->member() + "\n";
     }
-    Httpd httpd(touchy_site(proxied, {"proxy_fcgi", "proxy_uwsgi", "proxy_ajp", "proxy_http2", "substitute"}));
+    Httpd httpd(touchy_site(proxied, "", {"proxy_fcgi", "proxy_uwsgi", "proxy_ajp", "proxy_http2", "substitute"}));
     httpd.start();
     for (const auto& wire : wires) {
         (void)answer_to(httpd, request("GET /" + wire->name() + "/x"));

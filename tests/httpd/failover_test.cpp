@@ -142,7 +142,7 @@ TEST_P(FailedConnect, OfAMemberWithoutABreakerIsModProxysAffair) {
         EXPECT_EQ(answerers(3, httpd.url("/app/x")), "open open open") << "its own failover";
         open.answer(Reply::status(502));
         EXPECT_EQ(statuses(3, httpd.url("/app/x")), "502 502 502");
-        EXPECT_EQ(BreakerPage(httpd).member(open).at("State"), "open");
+        EXPECT_EQ(state_of(httpd, open), "open");
         bare.accept_again();
         // By forcerecovery at once, else after retry= seconds: whatever the breaker of the other one says.
         if (recovery == "retry=600") {

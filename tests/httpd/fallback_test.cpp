@@ -26,7 +26,7 @@ TEST_P(Fallback, TakesOverWhenEveryMemberIsRefusedAndNotBefore) {
     one_.answer(Reply::status(503));
     for (int i = 0; i < 12; ++i)
         EXPECT_NE(get(httpd.url("/app/x")).backend(), "spare");
-    ASSERT_EQ(BreakerPage(httpd).member(one_).at("State"), "open");
+    ASSERT_EQ(state_of(httpd, one_), "open");
     two_.answer(Reply::status(503));
     for (int i = 0; i < 3; ++i)
         EXPECT_EQ(get(httpd.url("/app/x")).backend(), "two");
@@ -50,7 +50,7 @@ TEST_P(Fallback, HasBreakersOfItsOwnWhoseRefusalIsFinal) {
     one_.answer(Reply::status(503));
     spare_.answer(Reply::status(503));
     EXPECT_EQ(answerers(6, httpd.url("/app/x")), "one one one spare spare spare");
-    EXPECT_EQ(BreakerPage(httpd).member(spare_).at("State"), "open");
+    EXPECT_EQ(state_of(httpd, spare_), "open");
     const Response refused = get(httpd.url("/app/x"));
     EXPECT_EQ(refused.status, 503);
     EXPECT_EQ(refused.backend(), "");

@@ -19,7 +19,7 @@ TEST(HighStatus, IsTheMembersOwnOnEveryPageAndInRules) {
         EXPECT_EQ(get(httpd.url("/app/x")).status, status);
     }
     ASSERT_TRUE(wait_for_counter(httpd, app, "Calls", 5));
-    EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "closed");
+    EXPECT_EQ(state_of(httpd, app), "closed");
     for (const int status : {700, 799, 999}) {
         app.answer(Reply::status(status));
         EXPECT_EQ(get(httpd.url("/app/x")).status, status);

@@ -53,18 +53,12 @@ class Interim : public TrafficTest {
     }
     static std::string summary(const Httpd& httpd, const std::string& member) {
         const BreakerBlock block = BreakerPage(httpd).member(member);
-        std::string text = block.at("State");
-        for (const char* key :
-             {"Calls", "Slow", "Outcome-client", "Outcome-reset", "Outcome-timeout", "Outcome-1xx", "Outcome-2xx",
-              "Outcome-5xx", "Verdict-failure", "In-flight", "Leases", "Probes-lost"}) {
-            if (block.number(key) > 0) text += std::string(" ") + key + "=" + block.at(key);
-        }
-        return text;
+        return block.at("State") +
+               non_zero(block, {"Calls", "Slow", "Outcome-client", "Outcome-reset", "Outcome-timeout", "Outcome-1xx",
+                                "Outcome-2xx", "Outcome-5xx", "Verdict-failure", "In-flight", "Leases", "Probes-lost"});
     }
     static bool wait_for_summary(const Httpd& httpd, const std::string& member, const std::string& expected) {
-        const bool is_so = wait_until([&] { return summary(httpd, member) == expected; }, patience, expected);
-        if (!is_so) ADD_FAILURE() << summary(httpd, member);
-        return is_so;
+        return wait_for_text([&] { return summary(httpd, member); }, expected);
     }
 };
 INSTANTIATE_TEST_SUITE_P(Mpms, Interim, any_mpm, mpm_name);

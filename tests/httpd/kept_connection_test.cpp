@@ -102,13 +102,6 @@ class TlsMember final : public Mortal {
     ConnectionServer relay_{[this](Connection& connection) { relay(connection); }};
 };
 
-/// One child, so that the next request finds the connection of the last one.
-HttpdOptions one_child(HttpdOptions options) {
-    options.children = 1;
-    options.mpm_directives = {"ServerLimit 1", "MaxRequestWorkers " + std::to_string(options.threads)};
-    return options;
-}
-
 class KeptConnection : public testing::TestWithParam<std::string> {
   protected:
     KeptConnection() {
@@ -132,9 +125,9 @@ class KeptConnection : public testing::TestWithParam<std::string> {
         const OutcomeCounters before(*httpd_, member_->url());
         member_->die(death);
         if (is_idle) let_connections_idle();
-        const auto since = Clock::now();
+        const Stopwatch stopwatch;
         EXPECT_NE(ask(), 200);
-        was_at_once_ = Clock::now() - since < at_once;
+        was_at_once_ = stopwatch.was_at_once();
         return OutcomeCounters::of_next_call(*httpd_, member_->url(), before) - before;
     }
     /// The same of an idle one, at once: once more where the machine stood still meanwhile.
@@ -173,11 +166,11 @@ TEST_P(KeptConnection, ThatHasServedAnotherRequestAMomentAgoWasNotIdle) {
         std::string outcomes;
         const auto is_quick = [&] {
             const OutcomeCounters before(*httpd_, member_->url());
-            const auto since = Clock::now();  // httpd may have given the connection back before the client knows
+            const Stopwatch stopwatch;  // httpd may have given the connection back before the client knows
             EXPECT_EQ(ask(), 200);
             member_->die({.ending = ending});
             EXPECT_NE(ask(), 200);
-            const bool was_busy = Clock::now() - since < at_once;
+            const bool was_busy = stopwatch.was_at_once();
             EXPECT_TRUE(wait_for_no_permits(*httpd_, member_->url()));
             outcomes = OutcomeCounters(*httpd_, member_->url()) - before;
             return was_busy;
@@ -247,9 +240,9 @@ TEST(KeptConnections, OfWhichFewAreStaleSayNothing) {
     unsigned deaths_at_once = 0;
     for (int i = 0; i < 48; ++i) {
         if (i % 4 == 3) let_connections_idle();
-        const auto since = Clock::now();
+        const Stopwatch stopwatch;
         EXPECT_EQ(get(httpd.url("/app/x")).status == 200, i % 4 != 3);
-        deaths_at_once += i % 4 == 3 && Clock::now() - since < at_once ? 1 : 0;
+        deaths_at_once += i % 4 == 3 && stopwatch.was_at_once() ? 1 : 0;
     }
     const BreakerBlock block = BreakerPage(httpd).member(app);
     EXPECT_EQ(block.number("Outcome-stale") + block.number("Outcome-reset"), 12U);

@@ -97,7 +97,7 @@ TEST_P(Killed, ChildrenUnderLoadLoseNoPlaceAndNoCountButTheirLast) {
     EXPECT_TRUE(one_.wait_until_quiet() && two_.wait_until_quiet());
     for (const Backend* backend : {&one_, &two_}) {
         EXPECT_TRUE(wait_for_no_permits(httpd, *backend));
-        EXPECT_EQ(BreakerPage(httpd).member(*backend).at("State"), "closed");
+        EXPECT_EQ(state_of(httpd, *backend), "closed");
         EXPECT_EQ(BreakerPage(httpd).member(*backend).number("Verdict-failure"), 0U)
             << "a death is no failure of the member";
     }
@@ -145,11 +145,11 @@ TEST_P(Killed, ChildrenWithProbesGiveTheirSlotsBackAsNeutral) {
     EXPECT_EQ(BreakerPage(httpd).member(one_).number("Level"), 0U) << "a death is no evidence against it";
     // Fewer leave it half-open, with room for as many again.
     probe_and_die(9);
-    EXPECT_EQ(BreakerPage(httpd).member(one_).at("State"), "half-open");
+    EXPECT_EQ(state_of(httpd, one_), "half-open");
     EXPECT_EQ(BreakerPage(httpd).member(one_).number("Probes"), 24U);
     for (int i = 0; i < 16; ++i)
         EXPECT_EQ(get(httpd.url("/app/")).status, 200) << i << httpd.describe();
-    EXPECT_EQ(BreakerPage(httpd).member(one_).at("State"), "closed");
+    EXPECT_EQ(state_of(httpd, one_), "closed");
 }
 
 TEST_P(Killed, ChildrenUnderAFailingLoadNeverBreakTheCapOfProbes) {
@@ -176,7 +176,7 @@ TEST_P(Killed, ChildrenUnderAFailingLoadNeverBreakTheCapOfProbes) {
     EXPECT_TRUE(wait_until(
         [&] {
             (void)get(httpd.url("/app/"));
-            return BreakerPage(httpd).member(one_).at("State") == "closed";
+            return state_of(httpd, one_) == "closed";
         },
         patience, "it to recover"));
 }
@@ -223,7 +223,7 @@ TEST_P(Killed, ServerStartsCleanAndNothingOfItStays) {
     two_.answer(Reply::status(503));
     for (int i = 0; i < 6; ++i)
         (void)get(httpd.url("/app/"));
-    EXPECT_EQ(BreakerPage(httpd).member(one_).at("State"), "open");
+    EXPECT_EQ(state_of(httpd, one_), "open");
     httpd.kill_all();
     for (const auto& entry : std::filesystem::recursive_directory_iterator(httpd.root() / "run")) {
         EXPECT_EQ(entry.path().string().find("circuit"), std::string::npos) << entry.path();

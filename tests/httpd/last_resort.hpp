@@ -18,7 +18,7 @@ inline const std::string last_resort_policy =
 class LastResortTest : public TrafficTest {
   protected:
     [[nodiscard]] static bool is_open(const Httpd& httpd, const Backend& member) {
-        return BreakerPage(httpd).member(member).at("State") == "open";
+        return state_of(httpd, member) == "open";
     }
     /// They answer 503 until all of them are open, and after that.
     static void open(const Httpd& httpd, const std::vector<Backend*>& members, const std::string& path = "/app/trip") {

@@ -29,7 +29,7 @@ TEST_P(LastResort, IsTheMemberThatIsDueFirstAndComesBackAsAfterAnyProbe) {
     trip(httpd, {&one_, &two_});
     EXPECT_EQ(answerers(1, httpd.url("/app/x")), "one");
     EXPECT_EQ(two_.requests(), 0U);
-    EXPECT_EQ(BreakerPage(httpd).member(one_).at("State"), "closed");
+    EXPECT_EQ(state_of(httpd, one_), "closed");
     EXPECT_EQ(BreakerPage(httpd).member(one_).number("Probed-early"), 1U);
     EXPECT_EQ(httpd.error_lines_with("probed early: no other member").size(), 1U) << httpd.describe();
     EXPECT_EQ(answerers(4, httpd.url("/app/x")), "one one one one") << "now there is another member";

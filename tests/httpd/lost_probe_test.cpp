@@ -3,19 +3,10 @@
 
 #include "events.hpp"
 #include "metrics_page.hpp"
-#include "traffic.hpp"
+#include "trip.hpp"
 
 namespace cb::test {
 namespace {
-
-/// Opens the breaker by exactly its three failures.
-void trip(const Httpd& httpd, Backend& app, const std::string& at = "/app") {
-    app.answer(Reply::status(502));
-    EXPECT_EQ(answerers(3, httpd.url(at + "/trip")), "app app app");
-    EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "open");
-    app.answer_as_usual();
-    app.forget();
-}
 
 /// Answers 502, until `drip`: then each request gets its status line byte by byte, so slowly that it takes longer than
 /// any probe may, but no read ever times out; after `finish` the rest of a 200.
@@ -76,7 +67,7 @@ TEST_P(LostProbe, ThatTheBackendNeverAnswersIsAFailureAndItsSlotIsBack) {
     app.answer_as_usual();
     ASSERT_TRUE(wait_for_end_of_open_time(httpd, app));
     EXPECT_EQ(statuses(2, httpd.url("/app/x")), "200 200");
-    EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "closed");
+    EXPECT_EQ(state_of(httpd, app), "closed");
 }
 
 // Two members at once, as each has to wait for the same deadline: 1 s to connect + 1 s timeout + 1 s. (Of an upload
@@ -94,7 +85,7 @@ TEST_P(LostProbe, IsJudgedAtItsDeadlineByTheSameRuleWhoeverAppliesIt) {
     const auto number = [&](const DrippingServer& server, const std::string& key) {
         return BreakerPage(httpd).member(server.member()).number(key);
     };
-    const auto state = [&](const std::string& member) { return BreakerPage(httpd).member(member).at("State"); };
+    const auto state = [&](const std::string& member) { return state_of(httpd, member); };
     const auto is_probeable = [&](const std::string& member) {
         return wait_until([&] { return BreakerPage(httpd).member(member).number("Next-probe-ms") == 0; }, patience,
                           member);
@@ -159,14 +150,14 @@ TEST_P(LostProbe, ThatARuleIgnoresIsNeutralAndAtFifteenOfThemTheMemberOpensAgain
         EXPECT_EQ(statuses(1, httpd.url("/app/x")), "404");
         ASSERT_TRUE(wait_for_counter(httpd, app, "Outcome-4xx", i));
         ASSERT_TRUE(wait_for_no_permits(httpd, app));
-        EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), i < 15 ? "half-open" : "open");
+        EXPECT_EQ(state_of(httpd, app), i < 15 ? "half-open" : "open");
     }
     EXPECT_EQ(BreakerPage(httpd).member(app).number("Level"), 0U);
     EXPECT_TRUE(httpd.wait_for_error_line("half-open -> open: probes proved nothing"));
     app.answer_as_usual();
     ASSERT_TRUE(wait_for_end_of_open_time(httpd, app));
     EXPECT_EQ(statuses(3, httpd.url("/app/x")), "200 200 200");
-    EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "closed");
+    EXPECT_EQ(state_of(httpd, app), "closed");
 }
 
 TEST_P(LostProbe, WhoseClientLeavesInTheMiddleOfTheDownloadIsNeutral) {
@@ -183,10 +174,10 @@ TEST_P(LostProbe, WhoseClientLeavesInTheMiddleOfTheDownloadIsNeutral) {
     app.release();
     ASSERT_TRUE(wait_for_counter(httpd, app, "Outcome-client", 1));
     ASSERT_TRUE(wait_for_no_permits(httpd, app));
-    EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "half-open");
+    EXPECT_EQ(state_of(httpd, app), "half-open");
     app.answer_as_usual();
     EXPECT_EQ(statuses(1, httpd.url("/app/x")), "200");
-    EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "closed");
+    EXPECT_EQ(state_of(httpd, app), "closed");
 }
 
 TEST_P(LostProbe, ThatStreamsForEverIsJudgedByItsHeadersWhenItHasSettled) {

@@ -68,8 +68,7 @@ TEST_P(Manager, AnAddedMembersBreakerActsInEveryChild) {
 
     added_.answer(Reply::status(503));
     EXPECT_EQ(statuses(3, httpd.url("/app/")), "503 503 503");
-    EXPECT_EQ(BreakerPage(httpd).member(added_).at("State"), "open") << "by its balancer's policy\n"
-                                                                     << httpd.describe();
+    EXPECT_EQ(state_of(httpd, added_), "open") << "by its balancer's policy\n" << httpd.describe();
     added_.forget();
     in_every_child(httpd, "/app/refused", [](const Response& refused) { return refused.headers.has("Retry-After"); });
     EXPECT_EQ(added_.requests(), 0U);
@@ -150,9 +149,9 @@ TEST_P(Manager, AnAddedMemberHasItsOwnSectionsPolicyAndNoErrorStateOfModProxy) {
     EXPECT_EQ(get(httpd.url("/app/")).backend(), "added") << "mod_proxy has not marked it\n" << httpd.describe();
     added_.answer(Reply::status(503));
     EXPECT_EQ(statuses(4, httpd.url("/app/")), "503 503 503 503");
-    EXPECT_EQ(BreakerPage(httpd).member(added_).at("State"), "closed");
+    EXPECT_EQ(state_of(httpd, added_), "closed");
     EXPECT_EQ(statuses(1, httpd.url("/app/")), "503");
-    EXPECT_EQ(BreakerPage(httpd).member(added_).at("State"), "open") << httpd.describe();
+    EXPECT_EQ(state_of(httpd, added_), "open") << httpd.describe();
 }
 
 TEST_P(Manager, ABalancerThatBeganWithoutMembersGivesThemBreakersToo) {
@@ -165,7 +164,7 @@ TEST_P(Manager, ABalancerThatBeganWithoutMembersGivesThemBreakersToo) {
         EXPECT_EQ(get(httpd.url("/app/")).backend(), backend->name());
         backend->answer(Reply::status(503));
         EXPECT_EQ(statuses(3, httpd.url("/app/")), "503 503 503");
-        EXPECT_EQ(BreakerPage(httpd).member(*backend).at("State"), "open") << httpd.describe();
+        EXPECT_EQ(state_of(httpd, *backend), "open") << httpd.describe();
         EXPECT_TRUE(get(httpd.url("/app/")).headers.has("Retry-After")) << httpd.describe();
         EXPECT_EQ(backend->requests(), 4U);
     }
@@ -182,16 +181,16 @@ TEST_P(Manager, AnAddedMemberThatIsKeptOverARestartKeepsItsState) {
     EXPECT_TRUE(wait_until(
         [&] {
             (void)get(httpd.url("/app/"));
-            return BreakerPage(httpd).member(added_).at("State") == "open";
+            return state_of(httpd, added_) == "open";
         },
         patience, "it to open"));
     added_.forget();
     ASSERT_TRUE(graceful_to_the_end(httpd));
-    EXPECT_EQ(BreakerPage(httpd).member(added_).at("State"), "open") << httpd.describe();
+    EXPECT_EQ(state_of(httpd, added_), "open") << httpd.describe();
     EXPECT_EQ(answerers(6, httpd.url("/app/")), "first first first first first first");
     EXPECT_EQ(added_.requests(), 0U);
     ASSERT_TRUE(httpd.restart());
-    EXPECT_EQ(BreakerPage(httpd).member(added_).at("State"), "open");
+    EXPECT_EQ(state_of(httpd, added_), "open");
     EXPECT_EQ(answerers(6, httpd.url("/app/")), "first first first first first first");
     EXPECT_EQ(added_.requests(), 0U);
 }

@@ -32,9 +32,6 @@ class MaxOpen : public TrafficTest {
         for (unsigned i = 0; i < times; ++i)
             EXPECT_EQ(request(httpd, backend).status, 503);
     }
-    static std::string state(const Httpd& httpd, const Backend& backend) {
-        return BreakerPage(httpd).member(backend).at("State");
-    }
     [[nodiscard]] std::string states(const Httpd& httpd) const {
         const BreakerPage page(httpd);
         std::string text;

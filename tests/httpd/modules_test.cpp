@@ -121,7 +121,7 @@ TEST_P(Modules, LoadedBeforeModProxyAndItsBalancerItWorksAsAfterThem) {
         expect_breaker_at(httpd, "/plain/");
         expect_breaker_at(httpd, "/balanced/");
         EXPECT_TRUE(graceful_to_the_end(httpd));
-        EXPECT_EQ(BreakerPage(httpd).member(app_).at("State"), "open");
+        EXPECT_EQ(state_of(httpd, app_), "open");
         EXPECT_EQ(statuses(2, httpd.url("/balanced/x")), "503 503");
         EXPECT_EQ(app_.requests(), 0U) << "the hooks are in place after a restart too";
     }

@@ -16,9 +16,15 @@ inline void let_connections_idle() {
     EXPECT_TRUE(wait_until([&] { return std::chrono::steady_clock::now() - since > 150ms; }, patience, "idle ones"));
 }
 
-/// If a request took less than this in all, its member ended the connection at once, and a kept one is `stale`. If it
+/// If a request took less than 80 ms in all, its member ended the connection at once, and a kept one is `stale`. If it
 /// took longer because the machine stood still, that may as well be a `reset`.
-inline constexpr milliseconds at_once{80};
+class Stopwatch {
+  public:
+    [[nodiscard]] bool was_at_once() const { return std::chrono::steady_clock::now() - begin_ < 80ms; }
+
+  private:
+    const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
 
 class OutcomeCounters {
   public:

@@ -3,7 +3,6 @@
 // Thread safety: values and pure functions.
 #pragma once
 
-#include <regex>
 #include <string>
 
 #include "traffic.hpp"
@@ -22,10 +21,10 @@ inline constexpr const char* manager_location =
 inline constexpr const char* odd = "<b>&amp;'";
 
 /// The first group of the first match; "" if there is none.
-inline std::string first_match(const std::string& text, const std::string& pattern) {
-    std::smatch found;
-    return std::regex_search(text, found, std::regex(pattern)) ? found[1].str() : "";
-}
+std::string first_match(const std::string& text, const std::string& pattern);
+
+/// Each match replaced.
+std::string replaced(const std::string& text, const std::string& pattern, const std::string& by);
 
 inline std::size_t count_of(const std::string& text, const std::string& part) {
     std::size_t count = 0;

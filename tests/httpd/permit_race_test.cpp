@@ -89,7 +89,7 @@ TEST_P(PermitRace, OfThoseWhoHaveChosenAMemberThatMayBeProbedOnlyTheRoundGetsToI
         for (int i = 0; i < 16; ++i)
             clients.push_back(get_later(httpd.url("/app/x")));
         ASSERT_TRUE(barrier.wait_for_busy(17)) << httpd.describe();
-        EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "open") << "nobody has a permit yet";
+        EXPECT_EQ(state_of(httpd, app), "open") << "nobody has a permit yet";
     }
     ASSERT_TRUE(app.wait_for_concurrent(2));
     ASSERT_TRUE(httpd.wait_for_access_line("status=503 method=GET path=/app/x", 14)) << httpd.describe();
@@ -133,8 +133,7 @@ TEST_P(PermitRace, ThoseWhoHaveChosenAMemberThatOpensBeforeTheyAskAreServedByAno
             clients.push_back(get_later(httpd.url("/app/x?q=1")));
         ASSERT_TRUE(barrier.wait_for_busy(14)) << httpd.describe();
         ill.release();
-        ASSERT_TRUE(
-            wait_until([&] { return BreakerPage(httpd).member(member).at("State") == "open"; }, patience, "the trip"));
+        ASSERT_TRUE(wait_until([&] { return state_of(httpd, member) == "open"; }, patience, "the trip"));
     }
     for (auto& response : evidence)
         EXPECT_EQ(response.get().status, 502);

@@ -1,7 +1,7 @@
 // Clients that stall in the middle of their uploads: they hold no probe slot and no place of a member that others wait
 // for, and what they have started ends with their next byte.
 #include "support/fcgi.hpp"
-#include "traffic.hpp"
+#include "trip.hpp"
 
 namespace cb::test {
 namespace {
@@ -22,14 +22,6 @@ class ProbeBody : public TrafficTest {
         httpd_->start();
     }
     void start(const std::string& policy = "") { start(policy, plain_worker(app_)); }
-    /// It may be probed from now on.
-    void make_due() {
-        app_.answer(Reply::status(502));
-        EXPECT_EQ(statuses(1, httpd_->url("/app/trip")), "502");
-        app_.answer_as_usual();
-        app_.forget();
-        ASSERT_TRUE(wait_for_end_of_open_time(*httpd_, app_));
-    }
     std::unique_ptr<RawClient> send(const std::string& bytes) {
         auto client = std::make_unique<RawClient>(httpd_->port());
         EXPECT_TRUE(client->send(bytes));
@@ -48,7 +40,7 @@ class ProbeBody : public TrafficTest {
     [[nodiscard]] std::uint64_t number(const std::string& key) const {
         return BreakerPage(*httpd_).member(app_).number(key);
     }
-    [[nodiscard]] std::string state() const { return BreakerPage(*httpd_).member(app_).at("State"); }
+    [[nodiscard]] std::string state() const { return state_of(*httpd_, app_); }
 
     Backend app_{"app"};
     std::unique_ptr<Httpd> httpd_;
@@ -57,7 +49,7 @@ INSTANTIATE_TEST_SUITE_P(Mpms, ProbeBody, any_mpm, mpm_name);
 
 TEST_P(ProbeBody, OfClientsThatStallTakesNoSlotFromOthers) {
     start();
-    make_due();
+    make_due(*httpd_, app_, {.failures = 1});
     std::vector<std::unique_ptr<RawClient>> stalling;
     for (int i = 0; i < 6; ++i)
         stalling.push_back(send(upload("2000") + "half of it"));
@@ -78,7 +70,7 @@ TEST_P(ProbeBody, OfClientsThatStallTakesNoSlotFromOthers) {
 TEST_P(ProbeBody, ThatIsHereGoesWithTheProbe) {
     start();
     for (const bool is_chunked : {false, true}) {
-        make_due();
+        make_due(*httpd_, app_, {.failures = 1});
         std::string body;
         while (body.size() < 60'000)
             body += std::to_string(body.size()) + " ";
@@ -138,7 +130,7 @@ TEST_P(ProbeBody, ThatIsTooLongMakesNoProbeUntilNothingElseHasComeForAnOpenTime)
     for (const std::string fields : {"", "Expect: 100-continue\r\n"}) {
         SCOPED_TRACE(fields);
         const std::string length = fields.empty() ? "2000" : "10";
-        make_due();
+        make_due(*httpd_, app_, {.failures = 1});
         const std::uint64_t probes = number("Probes");
         const auto answer = [&] {
             auto client = send(upload(length, fields + "Connection: close\r\n") + std::string(std::stoul(length), 'x'));
@@ -155,7 +147,7 @@ TEST_P(ProbeBody, ThatIsTooLongMakesNoProbeUntilNothingElseHasComeForAnOpenTime)
 
 TEST_P(ProbeBody, ThatEndsTooEarlyOrIsMalformedIsAnsweredByHttpdAndTakesNothing) {
     start();
-    make_due();
+    make_due(*httpd_, app_, {.failures = 1});
     auto malformed = send(
         "PUT /app/x HTTP/1.1\r\nHost: me\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"
         "GET /app/smuggled HTTP/1.1\r\nHost: me\r\n\r\n");
@@ -173,7 +165,7 @@ TEST_P(ProbeBody, ThatEndsTooEarlyOrIsMalformedIsAnsweredByHttpdAndTakesNothing)
 
 TEST_P(ProbeBody, OfAProbeThatBeganBeforeItWasHereIsDueWithinAnOpenTime) {
     start("CircuitBreakerProbeBody 0\n");
-    make_due();
+    make_due(*httpd_, app_, {.failures = 1});
     std::unique_ptr<RawClient> stalling;
     ASSERT_TRUE(wait_until(
         [&] {

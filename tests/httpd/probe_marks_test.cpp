@@ -1,19 +1,11 @@
 // Which requests may be probes, how they are marked, and how long they may take.
-#include "traffic.hpp"
+#include "trip.hpp"
 
 namespace cb::test {
 namespace {
 
 class ProbeMarks : public TrafficTest {
   protected:
-    /// Opens the breaker by exactly its three failures, and waits until it may be probed.
-    void trip(const Httpd& httpd, Backend& backend) {
-        backend.answer(Reply::status(502));
-        EXPECT_EQ(statuses(3, httpd.url("/app/trip")), "502 502 502");
-        backend.answer_as_usual();
-        EXPECT_TRUE(wait_for_end_of_open_time(httpd, backend));
-        backend.forget();
-    }
     static std::string access_line(const Httpd& httpd, const std::string& path) {
         EXPECT_TRUE(httpd.wait_for_access_line("path=" + path + " "));
         return httpd.access_lines_with("path=" + path + " ").back();
@@ -27,7 +19,7 @@ TEST_P(ProbeMarks, OnlyRequestsThatMayBeProbesAreAndTheOthersLeaveTheSlotFree) {
     Httpd httpd(
         site(std::string(quick_policy) + "CircuitBreakerProbeIf \"%{REQUEST_METHOD} == 'GET'\"\n", plain_worker(app_)));
     httpd.start();
-    trip(httpd, app_);
+    make_due(httpd, app_);
     const RequestOptions post{.method = "POST", .body = "x"};
     for (int i = 0; i < 3; ++i) {
         const Response refused = get(httpd.url("/app/x"), post);
@@ -39,7 +31,7 @@ TEST_P(ProbeMarks, OnlyRequestsThatMayBeProbesAreAndTheOthersLeaveTheSlotFree) {
     EXPECT_EQ(block.number("Leases"), 0U);
     EXPECT_EQ(app_.requests(), 0U);
     EXPECT_EQ(get(httpd.url("/app/x")).status, 200);
-    EXPECT_EQ(BreakerPage(httpd).member(app_).at("State"), "closed");
+    EXPECT_EQ(state_of(httpd, app_), "closed");
     EXPECT_EQ(get(httpd.url("/app/x"), post).status, 200) << "closed, everybody may";
 }
 
@@ -50,7 +42,7 @@ TEST_P(ProbeMarks, WhoMayNotProbeTakesAnotherMember) {
     httpd.start();
     app_.refuse();
     EXPECT_EQ(statuses(8, httpd.url("/app/x")), "200 200 200 200 200 200 200 200");
-    ASSERT_EQ(BreakerPage(httpd).member(app_).at("State"), "open");
+    ASSERT_EQ(state_of(httpd, app_), "open");
     app_.accept_again();
     ASSERT_TRUE(wait_for_end_of_open_time(httpd, app_));
     for (int i = 0; i < 6; ++i)
@@ -64,11 +56,11 @@ TEST_P(ProbeMarks, ALocationHasItsOwnConditionAndABrokenOneLetsNobodyProbe) {
                      plain_worker(app_) + "<Location /app/safe>\n    CircuitBreakerProbeIf "
                                           "\"%{QUERY_STRING} == 'yes'\"\n</Location>\n"));
     httpd.start();
-    trip(httpd, app_);
+    make_due(httpd, app_);
     EXPECT_EQ(statuses(2, httpd.url("/app/x")), "503 503");
     EXPECT_EQ(statuses(2, httpd.url("/app/safe")), "503 503");
     EXPECT_EQ(statuses(2, httpd.url("/app/safe?yes")), "200 200");
-    EXPECT_EQ(BreakerPage(httpd).member(app_).at("State"), "closed");
+    EXPECT_EQ(state_of(httpd, app_), "closed");
 }
 
 TEST_P(ProbeMarks, AProbeIsMarkedAndNoOtherRequestWhateverTheClientSends) {
@@ -80,7 +72,7 @@ TEST_P(ProbeMarks, AProbeIsMarkedAndNoOtherRequestWhateverTheClientSends) {
     EXPECT_FALSE(app_.last_request()->headers.has(name));
     EXPECT_EQ(app_.last_request()->headers.get("X-Other"), "kept");
     EXPECT_NE(access_line(httpd, "/app/closed").find("probe=- "), std::string::npos);
-    trip(httpd, app_);
+    make_due(httpd, app_);
     EXPECT_EQ(get(httpd.url("/app/probe"), spoofed).status, 200);
     EXPECT_EQ(app_.last_request()->headers.get(name), "1");
     const std::string line = access_line(httpd, "/app/probe");
@@ -93,7 +85,7 @@ TEST_P(ProbeMarks, AClientCannotHaveTheMarkTakenOutByConnection) {
     Httpd httpd(site(std::string(quick_policy) + "CircuitBreakerProbeHeader " + name + "\n", plain_worker(app_)));
     httpd.start();
     for (const char* connection : {"x-circuit-probe", "X-Circuit-Probe, X-Other, X-CIRCUIT-PROBE"}) {
-        trip(httpd, app_);
+        make_due(httpd, app_);
         const RequestOptions listed{.headers = {{"Connection", connection}, {"X-Other", "hop by hop"}}};
         EXPECT_EQ(get(httpd.url("/app/probe"), listed).status, 200);
         EXPECT_EQ(app_.last_request()->headers.get(name), "1") << connection;
@@ -109,7 +101,7 @@ TEST_P(ProbeMarks, TheErrorPageOfAProbeIsNoProbe) {
                          "\">\n    CircuitBreaker Off\n</Proxy>\n<Location /app/probe>\n    ProxyErrorOverride On\n"
                          "    ErrorDocument 502 /pages/sorry\n</Location>\n"));
     httpd.start();
-    trip(httpd, app_);
+    make_due(httpd, app_);
     pages.forget();
     app_.answer(Reply::status(502));
     EXPECT_EQ(get(httpd.url("/app/probe")).backend(), "pages");
@@ -127,7 +119,7 @@ TEST_P(ProbeMarks, ARequestThatGoesOnFromAProbeIsNoProbeAnyMore) {
     httpd.start();
     app_.refuse();
     EXPECT_EQ(statuses(8, httpd.url("/app/x")), "200 200 200 200 200 200 200 200");
-    ASSERT_EQ(BreakerPage(httpd).member(app_).at("State"), "open");
+    ASSERT_EQ(state_of(httpd, app_), "open");
     ASSERT_TRUE(wait_for_end_of_open_time(httpd, app_));
     for (int i = 0; i < 4; ++i)
         EXPECT_EQ(get(httpd.url("/app/again")).backend(), "good");
@@ -145,7 +137,7 @@ TEST_P(ProbeMarks, InObserveNothingIsSentThatWasNotSentBefore) {
                          std::string(quick_policy) + "CircuitBreaker Observe\n",
                      plain_worker(app_)));
     httpd.start();
-    trip(httpd, app_);
+    make_due(httpd, app_);
     app_.answer(Reply::ok().after(100ms));
     EXPECT_EQ(get(httpd.url("/app/x"), {.headers = {{name, "mine"}}}).status, 200);
     EXPECT_EQ(app_.last_request()->headers.get(name), "mine");
@@ -156,7 +148,7 @@ TEST_P(ProbeMarks, AProbeHasItsOwnTimeoutAndTheConnectionKeepsItsOwn) {
     Httpd httpd(
         site(std::string(quick_policy) + "CircuitBreakerProbeTimeout 300ms\n", plain_worker(app_, "timeout=20")));
     httpd.start();
-    trip(httpd, app_);
+    make_due(httpd, app_);
     app_.answer_path("/hang", Reply::hang());
     EXPECT_EQ(get(httpd.url("/app/hang")).status, 502);
     EXPECT_NE(access_line(httpd, "/app/hang").find("verdict=failure:timeout"), std::string::npos);
@@ -172,7 +164,7 @@ TEST_P(ProbeMarks, AProbeHasItsOwnTimeoutAndTheConnectionKeepsItsOwn) {
         return client.get(httpd.url("/app/stream")).body.size() == 20'000;
     };
     ASSERT_TRUE(wait_until(is_in_time, patience, "a probe whose answer comes whole"));
-    EXPECT_EQ(BreakerPage(httpd).member(app_).at("State"), "closed");
+    EXPECT_EQ(state_of(httpd, app_), "closed");
     app_.answer_path("/late", Reply::ok().after(600ms));
     EXPECT_EQ(client.get(httpd.url("/app/late")).status, 200);
     EXPECT_LE(app_.connections(), connections + 1) << "on the probe's connection";

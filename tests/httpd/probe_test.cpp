@@ -1,17 +1,8 @@
 // Half-open: how many requests may try a member again, and what becomes of it then.
-#include "traffic.hpp"
+#include "trip.hpp"
 
 namespace cb::test {
 namespace {
-
-/// Opens the breaker by exactly its three failures.
-void trip(const Httpd& httpd, Backend& app) {
-    app.answer(Reply::status(502));
-    EXPECT_EQ(answerers(3, httpd.url("/app/trip")), "app app app");
-    EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "open");
-    app.answer_as_usual();
-    app.forget();
-}
 
 std::string probes(const std::string& line) {
     return quick_policy + ("CircuitBreakerProbes " + line + "\n");
@@ -42,7 +33,7 @@ TEST_P(Probe, FiftyClientsAtTheEndOfTheOpenTimeGetNoMoreThanTheRoundLetsIn) {
     app.release_some(1);
     ASSERT_TRUE(clients.wait_for_answers(300));
     EXPECT_EQ(app.requests(), 3U) << "two successes of three: nobody else yet";
-    EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "half-open");
+    EXPECT_EQ(state_of(httpd, app), "half-open");
     app.release();
     ASSERT_TRUE(wait_for_state(httpd, app, "closed"));
     ASSERT_TRUE(app.wait_for_requests(100));
@@ -60,7 +51,7 @@ TEST_P(Probe, FiftyClientsOfABalancerGetTheHealthyMemberButForThoseInTheRound) {
     httpd.start();
     ill.refuse();
     EXPECT_EQ(answerers(8, httpd.url("/app/x")), "good good good good good good good good");
-    ASSERT_EQ(BreakerPage(httpd).member(ill).at("State"), "open");
+    ASSERT_EQ(state_of(httpd, ill), "open");
     const std::uint64_t probes_in_vain = BreakerPage(httpd).member(ill).number("Probes");  // on a slow machine
     ill.hold();
     ill.accept_again();
@@ -112,9 +103,9 @@ TEST_P(Probe, FailuresAreToleratedAsOftenAsConfiguredAndReplaced) {
         app.answer_next(1, Reply::status(status));
     ASSERT_TRUE(wait_for_end_of_open_time(httpd, app));
     EXPECT_EQ(statuses(4, httpd.url("/app/x")), "502 200 504 200");
-    EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "half-open");
+    EXPECT_EQ(state_of(httpd, app), "half-open");
     EXPECT_EQ(statuses(1, httpd.url("/app/x")), "200");
-    EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "closed") << "three successes";
+    EXPECT_EQ(state_of(httpd, app), "closed") << "three successes";
     EXPECT_EQ(statuses(3, httpd.url("/app/x")), "200 200 200");
     EXPECT_TRUE(httpd.wait_for_error_line("half-open -> closed: probes succeeded, 3 succeeded, 2 failed"));
 }
@@ -190,12 +181,12 @@ TEST_P(Probe, ARecoveredMemberGetsItsShareOfTheTrafficAgain) {
     httpd.start();
     ill.refuse();
     EXPECT_EQ(answerers(8, httpd.url("/app/x")), "good good good good good good good good");
-    ASSERT_EQ(BreakerPage(httpd).member(ill).at("State"), "open");
+    ASSERT_EQ(state_of(httpd, ill), "open");
     ill.accept_again();
     ASSERT_TRUE(wait_for_end_of_open_time(httpd, ill));
     EXPECT_TRUE(wait_until([&] { return get(httpd.url("/app/x")).status != 200 || ill.requests() >= 3; }, patience,
                            "three probes"));
-    EXPECT_EQ(BreakerPage(httpd).member(ill).at("State"), "closed");
+    EXPECT_EQ(state_of(httpd, ill), "closed");
     ill.forget();
     good.forget();
     const LoadResult result = load(httpd.url("/app/x"), {.threads = 4, .requests_per_thread = 25});

@@ -15,7 +15,7 @@ void recover(const Httpd& httpd, Backend& app) {
     EXPECT_EQ(statuses(3, httpd.url("/app/trip")), "502 502 502");
     ASSERT_TRUE(wait_for_end_of_open_time(httpd, app));
     EXPECT_EQ(statuses(1, httpd.url("/app/trip")), "200");
-    ASSERT_EQ(BreakerPage(httpd).member(app).at("State"), "recovering");
+    ASSERT_EQ(state_of(httpd, app), "recovering");
 }
 
 class Ramp : public TrafficTest {};
@@ -67,7 +67,7 @@ TEST_P(Ramp, GrowsUntilItIsOverAndAFailureInItIsAReopening) {
         patience, "the end of the ramp"));
     app.forget();
     EXPECT_EQ(statuses(10, httpd.url("/app/x")), "200 200 200 200 200 200 200 200 200 200");
-    EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "closed");
+    EXPECT_EQ(state_of(httpd, app), "closed");
 }
 
 TEST_P(Ramp, GivesEachHundredRequestsMoreThanTheHundredBefore) {
@@ -81,7 +81,7 @@ TEST_P(Ramp, GivesEachHundredRequestsMoreThanTheHundredBefore) {
     for (int attempt = 0; attempt < 3 && !has_begun_small; ++attempt) {
         recover(httpd, app);
         unsigned before = 0;
-        while (BreakerPage(httpd).member(app).at("State") == "recovering") {
+        while (state_of(httpd, app) == "recovering") {
             const unsigned now =
                 load(httpd.url("/app/x"), {.threads = 4, .requests_per_thread = 25, .keep_connections = false})
                     .with_status(200);
@@ -109,7 +109,7 @@ TEST_P(Ramp, AsksARequestOnceHoweverOftenAMemberIsChosenForIt) {
         EXPECT_EQ(get(httpd.url("/app/x"), to_back).status, 502);
     ASSERT_TRUE(wait_for_end_of_open_time(httpd, back));
     EXPECT_EQ(get(httpd.url("/app/x"), to_back).status, 200);
-    ASSERT_EQ(BreakerPage(httpd).member(back).at("State"), "recovering");
+    ASSERT_EQ(state_of(httpd, back), "recovering");
     down.refuse();
     const LoadResult result = load(httpd.url("/app/x"), {.threads = 4, .requests_per_thread = 50});
     EXPECT_NEAR(result.with_status(200), 60, 6) << result.describe();
@@ -177,17 +177,14 @@ TEST_P(RampUnder, ARecoveredMemberIsOfferedItsShareAndGetsNoMoreThoughItLooksIdl
     Httpd httpd(balanced(false));
     httpd.start();
     back_.refuse();
-    ASSERT_TRUE(wait_until(
-        [&] {
-            return get(httpd.url("/app/x")).backend() == "good" &&
-                   BreakerPage(httpd).member(back_).at("State") == "open";
-        },
-        patience, "the trip"))
+    ASSERT_TRUE(
+        wait_until([&] { return get(httpd.url("/app/x")).backend() == "good" && state_of(httpd, back_) == "open"; },
+                   patience, "the trip"))
         << httpd.describe();
     back_.accept_again();
     ASSERT_TRUE(wait_for_end_of_open_time(httpd, back_));
     ASSERT_TRUE(wait_until([&] { return get(httpd.url("/app/x")).backend() == "back"; }, patience, "the probe"));
-    ASSERT_EQ(BreakerPage(httpd).member(back_).at("State"), "recovering");
+    ASSERT_EQ(state_of(httpd, back_), "recovering");
     back_.forget();
     const std::uint64_t before = refused(httpd);
     good_.answer(Reply::ok().after(2ms));  // always at work, where the other one looks idle

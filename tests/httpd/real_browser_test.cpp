@@ -155,7 +155,7 @@ TEST_F(RealBrowser, ItsButtonsAskAndAct) {
     EXPECT_EQ(browser().evaluate("window.confirm = (text) => { window.asked = text; return false; }, 1"), "1");
     click("button[value=force-open]");
     EXPECT_TRUE(browser().wait_for("window.asked === 'Force open: " + app_.member() + "?'"));
-    EXPECT_EQ(BreakerPage(httpd_).member(app_).at("State"), "closed") << "no is no";
+    EXPECT_EQ(state_of(httpd_, app_), "closed") << "no is no";
     EXPECT_EQ(browser().evaluate("window.confirm = () => true, 1"), "1");
     click("button[value=force-open]");
     EXPECT_TRUE(browser().wait_for("document.querySelector('tr.member .state.forced-open') !== null"));
@@ -164,7 +164,7 @@ TEST_F(RealBrowser, ItsButtonsAskAndAct) {
     EXPECT_EQ(browser().evaluate("document.querySelector('button[value=force-open]')"), "null");
     click("button[value=automatic]");
     EXPECT_TRUE(browser().wait_for("document.querySelector('tr.member .state.closed') !== null"));
-    EXPECT_EQ(BreakerPage(httpd_).member(app_).at("State"), "closed");
+    EXPECT_EQ(state_of(httpd_, app_), "closed");
     EXPECT_EQ(browser().errors(), "");
 }
 
@@ -174,7 +174,7 @@ TEST_F(RealBrowser, BalancerManagersButtonsActAndLeadBackToIt) {
     click("button[value=force-open]");
     EXPECT_TRUE(browser().wait_for("document.body.textContent.includes('forced-open')"));
     EXPECT_EQ(browser().evaluate("location.pathname"), "/balancer-manager");
-    EXPECT_EQ(BreakerPage(httpd_).member(app_).at("State"), "forced-open");
+    EXPECT_EQ(state_of(httpd_, app_), "forced-open");
     keep_screenshot("balancer-manager");
     // The page's own links and forms work beside ours, with the browser's own Referer.
     click("td a");
@@ -194,7 +194,7 @@ TEST_F(RealBrowser, AFormOnAPageOfAnotherOriginDoesNothing) {
     browser().open("http://localhost:" + std::to_string(httpd_.port()) + "/evil.html");
     browser().run("document.forms[0].submit()");
     EXPECT_TRUE(httpd_.wait_for_error_line("neither Origin nor Referer")) << httpd_.describe();
-    EXPECT_EQ(BreakerPage(httpd_).member(app_).at("State"), "closed");
+    EXPECT_EQ(state_of(httpd_, app_), "closed");
     EXPECT_TRUE(browser().wait_for("document.title === '403 Forbidden'"));
     (void)browser().errors();  // it names the status
 }

@@ -1,6 +1,7 @@
 // Backends as they are in the field: PHP-FPM, Tomcat over AJP, an HTTP/2 server, a TLS server with the wrong
 // certificate.
 #include "real_servers.hpp"
+#include "pages.hpp"
 
 #include "outcomes.hpp"
 
@@ -170,7 +171,12 @@ TEST(RealServers, TlsWithACertificateOfAnUnknownAuthority) {
         server.use(certificate);
         server.start();
     };
-    const auto asked = [&] { return server.console().size(); };
+    // It tells of a failed handshake a moment after httpd knows.
+    const auto asked = [&] {
+        const auto failed = [&] { return count_of(server.console(), " alert "); };
+        EXPECT_TRUE(wait_until([&] { return failed() >= 3; }, patience, "three failed handshakes"));
+        return failed();
+    };
     course.run([&] { restart_with("unknown"); }, [&] { restart_with("known"); }, asked, "connect");
 }
 

@@ -2,19 +2,13 @@
 // a fallback takes over.
 #include <algorithm>
 
-#include "traffic.hpp"
+#include "trip.hpp"
 
 namespace cb::test {
 namespace {
 
 class Recovery : public TrafficTest {
   protected:
-    void trip(const Httpd& httpd, const RequestOptions& options = {}) {
-        app_.answer_next(3, Reply::status(502));
-        for (int i = 0; i < 3; ++i)
-            EXPECT_EQ(get(httpd.url("/app/trip"), options).status, 502);
-        EXPECT_EQ(block(httpd).at("State"), "open");
-    }
     [[nodiscard]] BreakerBlock block(const Httpd& httpd) const { return BreakerPage(httpd).member(app_); }
     /// As logged at each opening, in seconds.
     [[nodiscard]] static std::vector<double> open_times(const Httpd& httpd) {
@@ -34,7 +28,7 @@ TEST_P(Recovery, AProbeThatARuleIgnoresIsCountedAsNeitherAndItsPlaceIsFreeAgain)
     Httpd httpd(site(std::string(quick_policy) + "CircuitBreakerProbes 2\nCircuitBreakerVerdict ignore 404\n",
                      plain_worker(app_)));
     httpd.start();
-    trip(httpd);
+    trip(httpd, app_);
     ASSERT_TRUE(wait_for_end_of_open_time(httpd, app_));
     app_.answer_path("/nothing", Reply::status(404));
     EXPECT_EQ(statuses(5, httpd.url("/app/nothing")), "404 404 404 404 404") << "more than the round";
@@ -53,7 +47,7 @@ TEST_P(Recovery, ASessionOfAMemberThatIsProbedGoesElsewhereOrIsRefusedAsItsBalan
                          balancer_of(member_line(app_, "route=app") + member_line(other, "route=other") +
                                      "    ProxySet stickysession=SID nofailover=" + (may_go ? "Off" : "On") + "\n")));
         httpd.start();
-        trip(httpd, mine);
+        trip(httpd, app_, {.request = mine});
         ASSERT_TRUE(wait_for_end_of_open_time(httpd, app_));
         app_.hold();
         std::future<Response> probe = get_later(httpd.url("/app/x"), mine);
@@ -96,7 +90,7 @@ TEST_P(Recovery, SilenceLowersNoLevel) {
     Httpd httpd(site(std::string(quick_policy) + "CircuitBreakerOpenTime 100ms max=10s factor=3 jitter=0\n",
                      plain_worker(app_)));
     httpd.start();
-    trip(httpd);
+    trip(httpd, app_);
     app_.answer(Reply::status(502));
     for (int i = 0; i < 2; ++i) {
         ASSERT_TRUE(wait_for_end_of_open_time(httpd, app_));
@@ -113,7 +107,7 @@ TEST_P(Recovery, AProbeThatAsksForTimeGetsIt) {
     Httpd httpd(site(std::string(quick_policy) + "CircuitBreakerOpenTime 200ms max=60s jitter=0 retry-after=On\n",
                      plain_worker(app_)));
     httpd.start();
-    trip(httpd);
+    trip(httpd, app_);
     ASSERT_TRUE(wait_for_end_of_open_time(httpd, app_));
     app_.answer(Reply::status(503).header("Retry-After", "20"));
     EXPECT_EQ(answerers(3, httpd.url("/app/x")), "app httpd httpd");
@@ -151,7 +145,7 @@ TEST_P(Recovery, AFallbackTakesWhatARampKeepsOut) {
                      "<Proxy balancer://spare>\n" + member_line(spare) + "</Proxy>\n<Proxy balancer://app>\n" +
                          "    CircuitBreakerFallback balancer://spare\n</Proxy>\n" + balancer_of(member_line(app_))));
     httpd.start();
-    trip(httpd);
+    trip(httpd, app_);
     ASSERT_TRUE(wait_for_end_of_open_time(httpd, app_));
     EXPECT_EQ(get(httpd.url("/app/x")).backend(), "app");
     app_.forget();

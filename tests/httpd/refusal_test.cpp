@@ -131,7 +131,7 @@ TEST_P(Refusal, IsOnlyCountedInObserveAndTheStatesGoOn) {
     app.answer_as_usual();
     ASSERT_TRUE(wait_for_end_of_open_time(httpd, app));
     EXPECT_EQ(statuses(3, httpd.url("/app/x")), "200 200 200");
-    EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "closed");
+    EXPECT_EQ(state_of(httpd, app), "closed");
     EXPECT_EQ(transition_lines(httpd).size(), 3U + 2 * probes_in_vain) << httpd.describe();
     EXPECT_TRUE(wait_for_no_permits(httpd, app));
 }

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "restarts.hpp"
-#include "traffic.hpp"
+#include "trip.hpp"
 
 namespace cb::test {
 namespace {
@@ -20,14 +20,6 @@ class Restart : public TrafficTest {
     }
     [[nodiscard]] static std::string config(const std::string& proxied) { return policy() + status_location + proxied; }
     [[nodiscard]] static RequestOptions to_route(const std::string& route) { return {.cookie = "S=1." + route}; }
-
-    void trip(const Httpd& httpd, Backend& backend, const RequestOptions& to) const {
-        backend.answer(Reply::status(503));
-        for (int i = 0; i < 3; ++i)
-            EXPECT_EQ(get(httpd.url("/app/"), to).status, 503);
-        EXPECT_EQ(BreakerPage(httpd).member(backend).at("State"), "open") << httpd.describe();
-        backend.answer_as_usual();
-    }
 
     Backend one_{"one"};
     Backend two_{"two"};
@@ -53,7 +45,7 @@ void expect_same(const BreakerBlock& before, const BreakerBlock& after) {
 TEST_P(Restart, LeavesEachStateWithItsMemberWhenTheNewConfigurationSwapsThem) {
     Httpd httpd(site(policy(), sticky(member_line(one_, "route=x") + member_line(two_, "route=y"))));
     httpd.start();
-    trip(httpd, two_, to_route("y"));
+    trip(httpd, two_, {.path = "/app/", .request = to_route("y")});
     one_.answer_path("/long", Reply::status(503).when_released());
     auto long_one = get_later(httpd.url("/app/long"), to_route("x"));
     EXPECT_TRUE(one_.wait_for_concurrent(1));
@@ -88,13 +80,13 @@ TEST_P(Restart, LeavesEachStateWithItsMemberWhenTheNewConfigurationSwapsThem) {
     for (const char* key : {"State", "Generation", "Calls", "Verdict-failure", "Transitions"}) {
         EXPECT_EQ(two.at(key), two_before.at(key)) << key;
     }
-    EXPECT_EQ(two_.requests(), 3U) << "the failures that opened it; nothing since";
+    EXPECT_EQ(two_.requests(), 0U) << "nothing since the failures that opened it";
 }
 
 TEST_P(Restart, GivesAMemberWhosePortHasChangedABreakerOfItsOwn) {
     Httpd httpd(site(policy(), sticky(member_line(one_, "route=x") + member_line(two_, "route=y"))));
     httpd.start();
-    trip(httpd, one_, to_route("x"));
+    trip(httpd, one_, {.path = "/app/", .request = to_route("x")});
     const BreakerBlock two = BreakerPage(httpd).member(two_);
     ASSERT_TRUE(
         graceful_to_the_end(httpd, config(sticky(member_line(three_, "route=x") + member_line(two_, "route=y")))));
@@ -103,7 +95,7 @@ TEST_P(Restart, GivesAMemberWhosePortHasChangedABreakerOfItsOwn) {
     EXPECT_EQ(three.at("State"), "closed");
     EXPECT_EQ(three.number("Calls"), 0U);
     EXPECT_EQ(get(httpd.url("/app/"), to_route("x")).backend(), "three");
-    EXPECT_EQ(one_.requests(), 3U);
+    EXPECT_EQ(one_.requests(), 0U);
 }
 
 TEST_P(Restart, KeepsStatesAndCountersOverTwoHardOnes) {
@@ -112,7 +104,7 @@ TEST_P(Restart, KeepsStatesAndCountersOverTwoHardOnes) {
         site(policy() + ramp + "CircuitBreakerOpenTime 100ms\n",
              sticky(member_line(one_, "route=x") + member_line(two_, "route=y") + member_line(three_, "route=z"))));
     httpd.start();
-    trip(httpd, two_, to_route("y"));
+    trip(httpd, two_, {.path = "/app/", .request = to_route("y")});
     EXPECT_TRUE(wait_for_end_of_open_time(httpd, two_));
     EXPECT_EQ(get(httpd.url("/app/"), to_route("y")).backend(), "two");  // the probe
     httpd.set_config(
@@ -124,7 +116,7 @@ TEST_P(Restart, KeepsStatesAndCountersOverTwoHardOnes) {
     one_.answer_next(2, Reply::status(503));
     for (int i = 0; i < 2; ++i)
         EXPECT_EQ(get(httpd.url("/app/"), to_route("x")).status, 503);
-    trip(httpd, three_, to_route("z"));
+    trip(httpd, three_, {.path = "/app/", .request = to_route("z")});
 
     const BreakerPage before(httpd);
     EXPECT_EQ(before.member(one_).at("State"), "closed");
@@ -140,7 +132,7 @@ TEST_P(Restart, KeepsStatesAndCountersOverTwoHardOnes) {
     }
     one_.answer_next(1, Reply::status(503));
     EXPECT_EQ(get(httpd.url("/app/"), to_route("x")).status, 503);
-    EXPECT_EQ(BreakerPage(httpd).member(one_).at("State"), "open") << "the third in a row, over two restarts";
+    EXPECT_EQ(state_of(httpd, one_), "open") << "the third in a row, over two restarts";
     EXPECT_EQ(get(httpd.url("/app/"), to_route("x")).backend(), "two") << "it acts at once";
 }
 
@@ -176,7 +168,7 @@ TEST_P(Restart, WithAWindowOfAnotherShapeBeginsItAnewAndKeepsTheState) {
     httpd.start();
     for (int i = 0; i < 5; ++i)
         EXPECT_EQ(get(httpd.url("/app/"), to_route("x")).status, 200);
-    trip(httpd, two_, to_route("y"));
+    trip(httpd, two_, {.path = "/app/", .request = to_route("y")});
     one_.answer_path("/long", Reply::status(503).when_released());
     auto long_one = get_later(httpd.url("/app/long"), to_route("x"));
     EXPECT_TRUE(one_.wait_for_concurrent(1));

@@ -148,14 +148,29 @@ void add_restart(std::vector<Happening>& happenings, Member& member, Manner mann
     }
 }
 
-class RollingRestart : public testing::TestWithParam<std::tuple<Manner, int, Mpm>> {};
-INSTANTIATE_TEST_SUITE_P(Gaps, RollingRestart,
-                         testing::Combine(testing::Values(Manner::stops, Manner::is_killed, Manner::starts_with_503),
-                                          testing::Values(500, 3000, 6000), each_mpm),
-                         [](const auto& info) {
-                             return manner_name(std::get<0>(info.param)) + "_gap_" +
-                                    std::to_string(std::get<1>(info.param)) + "_ms_" + name_of(std::get<2>(info.param));
-                         });
+using Rollout = std::tuple<Manner, int, Mpm>;
+
+/// Each takes 20 s. Every manner with every gap on a chosen MPM; on another one, each manner and each gap once.
+std::vector<Rollout> rollouts() {
+    constexpr Manner manners[] = {Manner::stops, Manner::is_killed, Manner::starts_with_503};
+    constexpr int gaps[] = {500, 3000, 6000};
+    std::vector<Rollout> all;
+    for (std::size_t manner = 0; manner < 3; ++manner) {
+        for (std::size_t gap = 0; gap < 3; ++gap) {
+            for (const Mpm mpm : {Mpm::prefork, Mpm::worker, Mpm::event}) {
+                if (is_chosen(mpm) || gap == (manner + static_cast<std::size_t>(mpm)) % 3)
+                    all.emplace_back(manners[manner], gaps[gap], mpm);
+            }
+        }
+    }
+    return all;
+}
+
+class RollingRestart : public testing::TestWithParam<Rollout> {};
+INSTANTIATE_TEST_SUITE_P(Gaps, RollingRestart, testing::ValuesIn(rollouts()), [](const auto& info) {
+    return manner_name(std::get<0>(info.param)) + "_gap_" + std::to_string(std::get<1>(info.param)) + "_ms_" +
+           name_of(std::get<2>(info.param));
+});
 
 TEST_P(RollingRestart, LosesNoMoreThanWithoutTheModuleAndNothingWithFailoverAll) {
     const auto [manner, gap, mpm] = GetParam();
@@ -186,12 +201,15 @@ TEST_P(RollingRestart, LosesNoMoreThanWithoutTheModuleAndNothingWithFailoverAll)
     const std::uint64_t broken = servers.broken_calls(defaults);
     EXPECT_LE(broken, 2U * 3U * members.size());
     // If the machine stood still, the early probe came later by that time, at 150 requests a second.
-    const std::uint64_t held_up = 2 + 150 * static_cast<std::uint64_t>(servers.load(stock).longest().count()) / 1000;
-    EXPECT_LE(lost(defaults) + cut_of_stock, lost(stock) + broken + held_up) << held_up << " held up\n"
-                                                                             << servers[defaults].describe();
+    const std::uint64_t piled_up = 150 * static_cast<std::uint64_t>(servers.load(stock).longest().count()) / 1000;
+    EXPECT_LE(lost(defaults) + cut_of_stock, lost(stock) + broken + 2 + piled_up) << piled_up << " piled up\n"
+                                                                                  << servers[defaults].describe();
     const bool was_one_always_well = manner != Manner::starts_with_503 || gap > 500;
     if (was_one_always_well) {
-        EXPECT_EQ(lost(failover_all), 0U) << servers[failover_all].describe();
+        // When the last one that is not open goes, the one that is well is found by early probes, which let no more in
+        // at once than `concurrent`.
+        EXPECT_LE(lost(failover_all), manner == Manner::starts_with_503 ? piled_up : 0U)
+            << servers[failover_all].describe();
     }
     // Probed after 5 s; or, where that was in vain, after 10 s more. The ends of open times have 10 percent of jitter.
     const milliseconds longest =

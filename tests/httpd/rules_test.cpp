@@ -36,7 +36,7 @@ TEST_P(Rules, OneBrokenUrlTripsNobodyUnlessARuleSaysSo) {
     app_.answer_path("/broken", Reply::status(500));
     for (int i = 0; i < 20; ++i)
         EXPECT_EQ(verdict_of(httpd, "/app/broken"), "success");
-    EXPECT_EQ(BreakerPage(httpd).member(app_).at("State"), "closed");
+    EXPECT_EQ(state_of(httpd, app_), "closed");
 
     httpd.set_config(
         std::string(quick_policy) + long_open + status_location + "CircuitBreakerVerdict failure 500-599\n" +
@@ -44,11 +44,11 @@ TEST_P(Rules, OneBrokenUrlTripsNobodyUnlessARuleSaysSo) {
     ASSERT_TRUE(httpd.restart());
     for (int i = 0; i < 20; ++i)
         EXPECT_EQ(verdict_of(httpd, "/app/broken"), "ignore:500");
-    EXPECT_EQ(BreakerPage(httpd).member(app_).at("State"), "closed") << "the rule of its own Location";
+    EXPECT_EQ(state_of(httpd, app_), "closed") << "the rule of its own Location";
     app_.answer_path("/other", Reply::status(500));
     EXPECT_EQ(verdict_of(httpd, "/app/other"), "failure:500");
     EXPECT_EQ(statuses(3, httpd.url("/app/other")), "500 500 503");
-    EXPECT_EQ(BreakerPage(httpd).member(app_).at("State"), "open");
+    EXPECT_EQ(state_of(httpd, app_), "open");
 }
 
 TEST_P(Rules, OfAllSectionsApplyFromTheInnermostAndTheFirstThatMatchesWins) {
@@ -72,7 +72,7 @@ TEST_P(Rules, OfAllSectionsApplyFromTheInnermostAndTheFirstThatMatchesWins) {
     EXPECT_EQ(verdict_of(httpd, "/app/here/410"), "failure:410") << "the outer ones still hold";
     EXPECT_EQ(verdict_of(httpd, "/app/here/404?if"), "ignore:404") << "<If> comes last, so it is the innermost";
     EXPECT_EQ(verdict_of(httpd, "/app/418"), "fatal:418");
-    EXPECT_EQ(BreakerPage(httpd).member(app_).at("State"), "open") << "at once, though nothing else could trip";
+    EXPECT_EQ(state_of(httpd, app_), "open") << "at once, though nothing else could trip";
 }
 
 TEST_P(Rules, OnClassesAndStatusesAreAlternativesAndAreNamedAsTheReason) {
@@ -131,7 +131,7 @@ TEST_P(Rules, OfProbesAreTriedFirstAndForProbesOnly) {
     app_.answer(Reply::ok());
     ASSERT_TRUE(wait_for_end_of_open_time(httpd, app_));
     EXPECT_EQ(verdict_of(httpd, "/app/x"), "success");
-    EXPECT_EQ(BreakerPage(httpd).member(app_).at("State"), "closed");
+    EXPECT_EQ(state_of(httpd, app_), "closed");
 }
 
 TEST_P(Rules, ByTheHeadersHoldForAProbeWhoseLeaseRunsOut) {
@@ -206,9 +206,9 @@ TEST_P(Rules, LookIntoJsonBodies) {
         << "exactly the limit";
     EXPECT_EQ(verdict(json(R"({"error_code": 7})").cut_after(10, Ending::fin)), "failure:truncated");
     EXPECT_EQ(verdict(json(R"({"fatal": true})")), "success") << "each condition must hold";
-    EXPECT_EQ(BreakerPage(httpd).member(app_).at("State"), "closed");
+    EXPECT_EQ(state_of(httpd, app_), "closed");
     EXPECT_EQ(verdict(json(R"({"fatal": true})").header("X-Sure", "yes")), "fatal:json=/fatal");
-    EXPECT_EQ(BreakerPage(httpd).member(app_).at("State"), "open");
+    EXPECT_EQ(state_of(httpd, app_), "open");
 }
 
 TEST_P(Rules, LookAtNoBodyThatTheClientDidNotAskFor) {

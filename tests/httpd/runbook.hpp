@@ -85,7 +85,7 @@ class Runbook {
 };
 
 /// Opens its breaker by three failures.
-inline void trip(const Httpd& httpd, Backend& backend, const std::string& path) {
+inline void fail_three_times(const Httpd& httpd, Backend& backend, const std::string& path) {
     backend.answer(Reply::status(502));
     EXPECT_EQ(answerers(3, httpd.url(path)), backend.name() + " " + backend.name() + " " + backend.name());
 }

@@ -115,13 +115,13 @@ TEST(RunbookPrograms, ScalesOutOnceForManyTripsAndAgainAfterAFailure) {
                      "ProxyPass /one " + one.member() + "\nProxyPass /two " + two.member() + "\nProxyPass /three " +
                          three.member() + "\n"));
     httpd.start();
-    trip(httpd, one, "/one/x");
+    fail_three_times(httpd, one, "/one/x");
     ASSERT_TRUE(runbook.wait_for_lines("told", 1));
     EXPECT_TRUE(httpd.wait_for_error_line("50-scale-out: exit status 1")) << httpd.describe();
     runbook.create("works");
-    trip(httpd, two, "/two/x");
+    fail_three_times(httpd, two, "/two/x");
     ASSERT_TRUE(runbook.wait_for_lines("told", 2));
-    trip(httpd, three, "/three/x");
+    fail_three_times(httpd, three, "/three/x");
     ASSERT_TRUE(runbook.wait_for_lines("told", 3));
     EXPECT_EQ(runbook.text("scaled"), one.member() + "\n" + two.member() + "\n") << "not so soon after the last one";
 }
@@ -138,7 +138,7 @@ TEST(RunbookPrograms, RobotsThatSayNoWithA200AndWhatIsNotConfiguredAreFailures) 
     sink.answer_path("/missing", Reply::status(404));
     Httpd httpd(site(Mpm::event, policy + runbook.directive(), plain_worker(app)));
     httpd.start();
-    trip(httpd, app, "/app/x");
+    fail_three_times(httpd, app, "/app/x");
     for (const char* name : {"50-webhook", "50-dingtalk", "50-feishu", "50-slack"})
         EXPECT_TRUE(httpd.wait_for_error_line(std::string(name) + ": exit status ")) << httpd.describe();
     EXPECT_EQ(httpd.error_lines_with("sign not match").size(), 2U) << httpd.describe();
@@ -155,7 +155,7 @@ TEST(RunbookPrograms, AWebhookThatIsAwayForAMomentIsTriedAgain) {
     runbook.configure("WEBHOOK_URL=" + sink.url("/hook") + "\n");
     Httpd httpd(site(Mpm::event, policy + runbook.directive(), plain_worker(app)));
     httpd.start();
-    trip(httpd, app, "/app/x");
+    fail_three_times(httpd, app, "/app/x");
     ASSERT_TRUE(sink.wait_for_requests(2)) << httpd.describe();
     EXPECT_EQ(Event(sink.last_request()->body).text("to"), "open");
 }

@@ -33,7 +33,7 @@ class SessionRamp : public TrafficTest {
             EXPECT_EQ(get(url(path), bound).backend(), "back");
         ASSERT_TRUE(wait_for_end_of_open_time(*httpd_, back_));
         EXPECT_EQ(get(url(path), bound).backend(), "back");
-        ASSERT_EQ(BreakerPage(*httpd_).member(back_).at("State"), "recovering");
+        ASSERT_EQ(state_of(*httpd_, back_), "recovering");
         EXPECT_EQ(get(url("/app/first")).status, 200);
     }
     [[nodiscard]] std::string url(const std::string& path) const { return httpd_->url(path); }
@@ -56,7 +56,7 @@ TEST_P(SessionRamp, BringsEachSessionBackOnceWhileItGrowsAndThoseOfOthersStayWhe
     unsigned were_away = 0;
     bool is_over = false;
     for (unsigned round = 0; !is_over; ++round) {
-        is_over = BreakerPage(*httpd_).member(back_).at("State") == "closed";
+        is_over = state_of(*httpd_, back_) == "closed";
         for (unsigned i = 0; i < kSessions; ++i) {
             const std::string at = get(url("/app/x"), session(std::to_string(i) + ".back")).backend();
             if (round == 0 && at == "good") ++were_away;

@@ -43,9 +43,7 @@ class Slow : public TrafficTest {
         return block.at("State") + " Calls=" + block.at("Calls") + " Slow=" + block.at("Slow");
     }
     static bool wait_for_summary(const Httpd& httpd, const Backend& app, const std::string& expected) {
-        const bool is_so = wait_until([&] { return summary(httpd, app) == expected; }, patience, expected);
-        EXPECT_TRUE(is_so) << summary(httpd, app);
-        return is_so;
+        return wait_for_text([&] { return summary(httpd, app); }, expected);
     }
 };
 INSTANTIATE_TEST_SUITE_P(Mpms, Slow, any_mpm, mpm_name);
@@ -156,13 +154,13 @@ TEST_P(Slow, IsNoProbeOfASlowClientButOneOfASlowMember) {
     const auto trip = [&] {
         app.answer_next(1, Reply::ok().after(too_slow));
         EXPECT_EQ(statuses(1, httpd.url("/app/trip")), "200");
-        EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "open");
+        EXPECT_EQ(state_of(httpd, app), "open");
     };
     trip();
     ASSERT_TRUE(wait_for_end_of_open_time(httpd, app));
     app.answer_next(1, Reply::ok().after(too_slow));
     EXPECT_EQ(statuses(1, httpd.url("/app/x")), "200");
-    EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "open");
+    EXPECT_EQ(state_of(httpd, app), "open");
     EXPECT_EQ(transitions(httpd, "half-open", "open"), 1U);
 
     // The same if it then goes on for so long that somebody else finds out.
@@ -171,9 +169,8 @@ TEST_P(Slow, IsNoProbeOfASlowClientButOneOfASlowMember) {
     RawClient stream(httpd.port());
     ASSERT_TRUE(stream.send(get_request("/app/stream")));
     EXPECT_NE(stream.read_until("\r\n\r\n").find(" 200 "), std::string::npos);
-    ASSERT_TRUE(wait_until(
-        [&] { return get(httpd.url("/app/x")).status == 503 && BreakerPage(httpd).member(app).at("State") == "open"; },
-        patience, "another request to settle the probe"));
+    ASSERT_TRUE(wait_until([&] { return get(httpd.url("/app/x")).status == 503 && state_of(httpd, app) == "open"; },
+                           patience, "another request to settle the probe"));
     app.release();
     EXPECT_TRUE(wait_for_no_permits(httpd, app));
 
@@ -184,7 +181,7 @@ TEST_P(Slow, IsNoProbeOfASlowClientButOneOfASlowMember) {
     dawdle();
     ASSERT_TRUE(upload.send(std::string(20'000, 'x')));
     EXPECT_NE(upload.read_to_end().find(" 200 "), std::string::npos);
-    EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "closed");
+    EXPECT_EQ(state_of(httpd, app), "closed");
     trip();
     ASSERT_TRUE(wait_for_end_of_open_time(httpd, app));
     app.answer(Reply::ok(long_body()));

@@ -57,11 +57,11 @@ TEST_P(Spare, ServesWhileTheMemberIsOpenAndProbedAndHandsBackAsTheRampSays) {
     std::future<Response> probe = get_later(httpd.url("/app/x"));
     ASSERT_TRUE(first_.wait_for_concurrent(1)) << httpd.describe();
     EXPECT_EQ(answerers(5, httpd.url("/app/x")), "second second second second second") << "while it is probed";
-    EXPECT_EQ(BreakerPage(httpd).member(first_).at("State"), "half-open");
+    EXPECT_EQ(state_of(httpd, first_), "half-open");
     first_.release();
     EXPECT_EQ(probe.get().backend(), "first");
 
-    ASSERT_EQ(BreakerPage(httpd).member(first_).at("State"), "recovering");
+    ASSERT_EQ(state_of(httpd, first_), "recovering");
     first_.forget();
     const LoadResult result =
         load(httpd.url("/app/x"), {.threads = 4, .requests_per_thread = 75, .keep_connections = false});

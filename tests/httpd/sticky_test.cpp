@@ -1,5 +1,5 @@
 // Sessions, spares, standbys, redirects and lbsets around members whose breaker is open: mod_proxy's own rules.
-#include "traffic.hpp"
+#include "trip.hpp"
 
 namespace cb::test {
 namespace {
@@ -8,16 +8,6 @@ const RequestOptions session_a{.cookie = "SID=1234.a"};
 const RequestOptions session_b{.cookie = "SID=1234.b"};
 
 const std::string policy = std::string(quick_policy) + long_open;
-
-/// Trips that member by the requests of its own session.
-void trip(const Httpd& httpd, Backend& backend, const RequestOptions& session) {
-    backend.answer(Reply::status(502));
-    for (int i = 0; i < 3; ++i)
-        EXPECT_EQ(get(httpd.url("/app/trip"), session).backend(), backend.name());
-    ASSERT_EQ(BreakerPage(httpd).member(backend).at("State"), "open");
-    backend.answer_as_usual();
-    backend.forget();
-}
 
 class Sticky : public TrafficTest {};
 INSTANTIATE_TEST_SUITE_P(Mpms, Sticky, any_mpm, mpm_name);
@@ -30,7 +20,7 @@ TEST_P(Sticky, ASessionOfAnOpenMemberIsServedByAnotherOneThatIsTold) {
     httpd.start();
     EXPECT_EQ(get(httpd.url("/app/mine"), session_a).backend(), "a");
     EXPECT_TRUE(httpd.wait_for_access_line("path=/app/mine member=" + a.member()));
-    trip(httpd, a, session_a);
+    trip(httpd, a, {.request = session_a});
     for (int i = 0; i < 5; ++i) {
         EXPECT_EQ(get(httpd.url("/app/moved"), session_a).backend(), "b");
         EXPECT_EQ(get(httpd.url("/app/stays"), session_b).backend(), "b");
@@ -50,7 +40,7 @@ TEST_P(Sticky, UnderNofailoverASessionOfAnOpenMemberIsRefusedAndNoOtherOne) {
     Httpd httpd(site(policy, balancer_of(member_line(a, "route=a") + member_line(b, "route=b") +
                                          "    ProxySet stickysession=SID nofailover=On\n")));
     httpd.start();
-    trip(httpd, a, session_a);
+    trip(httpd, a, {.request = session_a});
     for (int i = 0; i < 5; ++i) {
         const Response refused = get(httpd.url("/app/refused"), session_a);
         EXPECT_EQ(refused.status, 503);
@@ -80,7 +70,7 @@ TEST_P(Sticky, UnderNofailoverAFailedConnectGoesOnToNobody) {
     EXPECT_EQ(BreakerPage(httpd).member(a).number("Failovers"), 0U);
 
     // Though another member is open, this is no refusal.
-    trip(httpd, c, session_c);
+    trip(httpd, c, {.request = session_c});
     const Response failed = get(httpd.url("/app/failed"), session_a);
     EXPECT_EQ(failed.status, 503);
     EXPECT_FALSE(failed.headers.has("Retry-After"));
@@ -96,7 +86,7 @@ TEST_P(Sticky, ASessionInThePathIsAsGoodAsACookie) {
     httpd.start();
     for (int i = 0; i < 4; ++i)
         EXPECT_EQ(get(httpd.url("/app/x;sid=99.a")).backend(), "a");
-    trip(httpd, a, session_a);
+    trip(httpd, a, {.request = session_a});
     for (int i = 0; i < 4; ++i)
         EXPECT_EQ(get(httpd.url("/app/x;sid=99.a?q=1")).backend(), "b");
     EXPECT_EQ(b.last_request()->target, "/x;sid=99.a?q=1");
@@ -112,7 +102,7 @@ TEST_P(Sticky, TheRedirectOfAnOpenMemberIsFollowed) {
              balancer_of(member_line(a, "route=a redirect=h loadfactor=1") + member_line(b, "route=b loadfactor=100") +
                          member_line(heir, "route=h loadfactor=1") + "    ProxySet stickysession=SID\n")));
     httpd.start();
-    trip(httpd, a, session_a);
+    trip(httpd, a, {.request = session_a});
     for (int i = 0; i < 6; ++i)
         EXPECT_EQ(get(httpd.url("/app/x"), session_a).backend(), "heir");
 }
@@ -127,7 +117,7 @@ TEST_P(Sticky, ASpareServesWhileAMemberIsOpenAndOnlyThen) {
     httpd.start();
     (void)statuses(10, httpd.url("/app/x"));
     EXPECT_EQ(spare.requests(), 0U);
-    trip(httpd, a, session_a);
+    trip(httpd, a, {.request = session_a});
     b.forget();
     (void)statuses(10, httpd.url("/app/x"));
     EXPECT_GT(BreakerPage(httpd).member(a).number("Next-probe-ms"), 0U) << "the machine is too slow for this test";
@@ -135,7 +125,7 @@ TEST_P(Sticky, ASpareServesWhileAMemberIsOpenAndOnlyThen) {
     EXPECT_EQ(b.requests(), 5U);
     ASSERT_TRUE(wait_for_end_of_open_time(httpd, a));
     ASSERT_TRUE(wait_until([&] { return get(httpd.url("/app/x")).backend() == "a"; }, patience, "the probe"));
-    ASSERT_EQ(BreakerPage(httpd).member(a).at("State"), "closed");
+    ASSERT_EQ(state_of(httpd, a), "closed");
     spare.forget();
     (void)statuses(10, httpd.url("/app/x"));
     EXPECT_EQ(spare.requests(), 0U) << "it steps back";
@@ -148,9 +138,9 @@ TEST_P(Sticky, AStandbyServesWhenAllOthersAreOpen) {
     Httpd httpd(site(policy, balancer_of(member_line(a, "route=a") + member_line(b, "route=b") +
                                          member_line(standby, "status=+H") + "    ProxySet stickysession=SID\n")));
     httpd.start();
-    trip(httpd, a, session_a);
+    trip(httpd, a, {.request = session_a});
     EXPECT_EQ(answerers(4, httpd.url("/app/x")), "b b b b");
-    trip(httpd, b, session_b);
+    trip(httpd, b, {.request = session_b});
     EXPECT_EQ(answerers(4, httpd.url("/app/x")), "standby standby standby standby");
     EXPECT_EQ(get(httpd.url("/app/x"), session_a).backend(), "standby");
     standby.answer(Reply::status(502));

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "restarts.hpp"
-#include "traffic.hpp"
+#include "trip.hpp"
 
 namespace cb::test {
 namespace {
@@ -37,12 +37,6 @@ class Table : public TrafficTest {
             EXPECT_TRUE(wait_until([&] { return held.concurrent() == 1 || is_answered(); }, patience, "a member"));
             if (!is_answered()) return request;
         }
-    }
-
-    void trip(const Httpd& httpd, Backend& backend, const std::string& path) const {
-        backend.answer_next(3, Reply::status(503));
-        EXPECT_EQ(statuses(3, httpd.url(path)), "503 503 503");
-        EXPECT_EQ(BreakerPage(httpd).member(backend).at("State"), "open") << httpd.describe();
     }
 
     Backend one_{"one"};
@@ -84,7 +78,7 @@ TEST_P(Table, GivesAMemberThatCameBackInTimeItsHistory) {
     EXPECT_TRUE(wait_until(
         [&] {
             (void)get(httpd.url("/app/"));
-            return BreakerPage(httpd).member(two_).at("State") == "open";
+            return state_of(httpd, two_) == "open";
         },
         patience, "two to open"));
     const std::uint64_t generation = BreakerPage(httpd).member(two_).number("Generation");
@@ -93,21 +87,20 @@ TEST_P(Table, GivesAMemberThatCameBackInTimeItsHistory) {
     ASSERT_TRUE(httpd.graceful());
     httpd.set_config(config(both));
     ASSERT_TRUE(httpd.graceful());
-    EXPECT_EQ(BreakerPage(httpd).member(two_).at("State"), "open") << "a child of before kept its slot\n"
-                                                                   << httpd.describe();
+    EXPECT_EQ(state_of(httpd, two_), "open") << "a child of before kept its slot\n" << httpd.describe();
     EXPECT_EQ(BreakerPage(httpd).member(two_).number("Generation"), generation);
     one_.release();
     for (auto& each : long_ones)
         (void)each.get();
     EXPECT_TRUE(httpd.wait_for_end_of(old));
-    EXPECT_EQ(BreakerPage(httpd).member(two_).at("State"), "open");
+    EXPECT_EQ(state_of(httpd, two_), "open");
 }
 
 TEST_P(Table, StartsAMemberAnewThatCameBackAfterItsSlotWasFreed) {
     const std::string two = "ProxyPass /two " + two_.member() + "\n";
     Httpd httpd(site(policy(), plain_worker(one_) + two));
     httpd.start();
-    trip(httpd, two_, "/two");
+    trip(httpd, two_, {.path = "/two"});
     ASSERT_TRUE(graceful_to_the_end(httpd, config(plain_worker(one_))));
     ASSERT_TRUE(wait_for_members(httpd, 1)) << httpd.describe();
     ASSERT_TRUE(graceful_to_the_end(httpd, config(plain_worker(one_) + two)));
@@ -116,14 +109,14 @@ TEST_P(Table, StartsAMemberAnewThatCameBackAfterItsSlotWasFreed) {
     EXPECT_EQ(block.number("Calls"), 0U);
     EXPECT_EQ(block.number("Window-calls"), 0U);
     EXPECT_EQ(block.number("Opened"), 0U);
-    trip(httpd, two_, "/two");
+    trip(httpd, two_, {.path = "/two"});
 }
 
 TEST_P(Table, DoesNotFillUpOverFiftyRestartsWithEverNewMembers) {
     // Room for 2 x 3 + 64.
     Httpd httpd(site(policy(), plain_worker(one_) + new_names(0)));
     httpd.start();
-    trip(httpd, one_, "/app");
+    trip(httpd, one_, {.path = "/app"});
     for (int restart = 1; restart <= 50; ++restart) {
         ASSERT_TRUE(graceful_to_the_end(httpd, config(plain_worker(one_) + new_names(restart)))) << httpd.describe();
         for (const char* path : {"/", "/two/"}) {
@@ -132,7 +125,7 @@ TEST_P(Table, DoesNotFillUpOverFiftyRestartsWithEverNewMembers) {
         }
     }
     EXPECT_TRUE(httpd.error_lines_with("without a breaker").empty()) << httpd.describe();
-    EXPECT_EQ(BreakerPage(httpd).member(one_).at("State"), "open") << "and who was there all the time has its state";
+    EXPECT_EQ(state_of(httpd, one_), "open") << "and who was there all the time has its state";
     EXPECT_TRUE(get(httpd.url("/app")).headers.has("Retry-After"));
     EXPECT_TRUE(wait_for_members(httpd, 3));
 }
@@ -181,7 +174,7 @@ TEST_P(Table, DoesNotFillUpThoughThereIsAlwaysAChildOfTheConfigurationBefore) {
 TEST_P(Table, ThatIsFullWarnsOnceAndLetsTheRestPassWithoutBreakers) {
     Httpd httpd(site(policy(), plain_worker(one_)));
     httpd.start();
-    trip(httpd, one_, "/app");
+    trip(httpd, one_, {.path = "/app"});
     std::string many = plain_worker(one_);
     for (int i = 100; i < 180; ++i)
         many += "ProxyPass /many/" + std::to_string(i) + " " + two_.member() + "/m" + std::to_string(i) + "\n";
@@ -190,7 +183,7 @@ TEST_P(Table, ThatIsFullWarnsOnceAndLetsTheRestPassWithoutBreakers) {
     EXPECT_EQ(BreakerPage(httpd).members().size(), 66U);
     EXPECT_EQ(httpd.error_lines_with("15 member(s) run without a breaker: the table of 66 slots is full").size(), 1U)
         << httpd.describe();
-    EXPECT_EQ(BreakerPage(httpd).member(one_).at("State"), "open");
+    EXPECT_EQ(state_of(httpd, one_), "open");
 
     two_.answer(Reply::status(503));
     unsigned with = 0;
@@ -208,7 +201,7 @@ TEST_P(Table, ThatIsFullWarnsOnceAndLetsTheRestPassWithoutBreakers) {
 
     ASSERT_TRUE(graceful_to_the_end(httpd, config(plain_worker(one_))));
     ASSERT_TRUE(wait_for_members(httpd, 1));
-    EXPECT_EQ(BreakerPage(httpd).member(one_).at("State"), "open");
+    EXPECT_EQ(state_of(httpd, one_), "open");
     EXPECT_EQ(httpd.stop(), 0);
     httpd.set_config(config(many));
     httpd.start();

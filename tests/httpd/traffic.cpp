@@ -1,9 +1,25 @@
 #include "traffic.hpp"
 
 #include <atomic>
+#include <cstdlib>
 #include <future>
+#include <string_view>
 
 namespace cb::test {
+
+bool is_chosen(Mpm mpm) {
+    const char* const wanted = std::getenv("MPM");
+    return mpm == Mpm::event || (wanted != nullptr && std::string_view(wanted) == "all");
+}
+
+static Mpms chosen(std::vector<Mpm> mpms) {
+    std::erase_if(mpms, [](Mpm mpm) { return !is_chosen(mpm); });
+    return testing::ValuesIn(mpms);
+}
+
+const Mpms each_mpm = testing::ValuesIn({Mpm::prefork, Mpm::worker, Mpm::event});
+const Mpms any_mpm = chosen({Mpm::prefork, Mpm::worker, Mpm::event});
+const Mpms any_threaded_mpm = chosen({Mpm::worker, Mpm::event});
 
 std::string plain_worker(const Backend& backend, const std::string& parameters) {
     return "ProxyPass /app " + backend.member() + " " + parameters + "\n";
@@ -35,6 +51,13 @@ std::string answerers(unsigned count, const std::string& url) {
         text += (i > 0 ? " " : "") + (backend.empty() ? "httpd" : backend);
     }
     return text;
+}
+
+std::string answer_to(const Httpd& httpd, const std::string& request, bool finishes_sending) {
+    RawClient client(httpd.port());
+    EXPECT_TRUE(client.send(request));
+    if (finishes_sending) client.finish_sending();
+    return client.read_to_end();
 }
 
 std::vector<std::string> transition_lines(const Httpd& httpd) {
@@ -116,6 +139,12 @@ std::size_t children_that_served(const Httpd& httpd, const std::string& path) {
 
 bool wait_for_several_children(const Httpd& httpd, const std::string& path) {
     return wait_until([&] { return children_that_served(httpd, path) > 1; }, patience, "several children's lines");
+}
+
+HttpdOptions one_child(HttpdOptions options) {
+    options.children = 1;
+    options.mpm_directives = {"ServerLimit 1", "MaxRequestWorkers " + std::to_string(options.threads)};
+    return options;
 }
 
 HttpdOptions few_threads_each(HttpdOptions options, unsigned children) {

@@ -10,11 +10,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <memory>
 #include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "breaker_page.hpp"
@@ -58,6 +56,9 @@ inline constexpr const char* counting_policy =
 
 /// Who answered them: names of backends, "httpd" where it answered itself.
 [[nodiscard]] std::string answerers(unsigned count, const std::string& url);
+
+/// Sends these bytes, and reads to the end of the connection.
+[[nodiscard]] std::string answer_to(const Httpd& httpd, const std::string& request, bool finishes_sending = false);
 
 /// Lines of the error log about changes of a breaker's state.
 [[nodiscard]] std::vector<std::string> transition_lines(const Httpd& httpd);
@@ -117,6 +118,9 @@ class ClientForEachChild {
 /// a child takes connections that then wait behind each other while other children are idle.)
 [[nodiscard]] HttpdOptions few_threads_each(HttpdOptions options, unsigned children);
 
+/// One child, so that the next request finds the connection of the last one.
+[[nodiscard]] HttpdOptions one_child(HttpdOptions options);
+
 /// Handlers wait in it until it is opened.
 class Gate {
   public:
@@ -156,18 +160,13 @@ class TrafficTest : public testing::TestWithParam<Mpm> {
     }
 };
 
+using Mpms = decltype(testing::ValuesIn(std::vector<Mpm>()));
 /// For tests of what processes, threads and signals do.
-inline const auto each_mpm = testing::Values(Mpm::prefork, Mpm::worker, Mpm::event);
-
-/// Whether tests of anything else run on it: on mpm_event, and on all with MPM=all in the environment.
-[[nodiscard]] inline bool is_chosen(Mpm mpm) {
-    const char* const wanted = std::getenv("MPM");
-    return mpm == Mpm::event || (wanted != nullptr && std::string_view(wanted) == "all");
-}
-inline const auto any_mpm = testing::ValuesIn(
-    is_chosen(Mpm::worker) ? std::vector<Mpm>{Mpm::prefork, Mpm::worker, Mpm::event} : std::vector<Mpm>{Mpm::event});
-inline const auto any_threaded_mpm = testing::ValuesIn(
-    is_chosen(Mpm::worker) ? std::vector<Mpm>{Mpm::worker, Mpm::event} : std::vector<Mpm>{Mpm::event});
+extern const Mpms each_mpm;
+/// For tests of anything else: mpm_event, and the others only with MPM=all in the environment.
+extern const Mpms any_mpm;
+extern const Mpms any_threaded_mpm;
+[[nodiscard]] bool is_chosen(Mpm mpm);
 /// Of these parameters of tests, those whose MPM is chosen.
 template <typename Parameter>
 [[nodiscard]] std::vector<Parameter> of_chosen_mpms(std::vector<Parameter> parameters) {

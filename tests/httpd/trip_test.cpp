@@ -28,7 +28,7 @@ TEST_P(Trip, AFailingMemberIsAskedExactlyAsOftenAsTheEvidenceNeedsWhicheverChild
         EXPECT_TRUE(refused.headers.has("Retry-After"));
     }
     EXPECT_EQ(app.requests(), 5U) << "not one more, in whichever child";
-    EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "open");
+    EXPECT_EQ(state_of(httpd, app), "open");
     EXPECT_EQ(BreakerPage(httpd).member(app).number("Refused"), 9U);
     EXPECT_EQ(transition_lines(httpd).size(), 1U) << httpd.describe();
 }
@@ -69,10 +69,10 @@ TEST_P(Trip, BeforeTheMinimumOfCallsTheRateDoesNotCount) {
     httpd.start();
     app.answer(Reply::status(502));
     (void)statuses(9, httpd.url("/app/x"));
-    EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "closed");
+    EXPECT_EQ(state_of(httpd, app), "closed");
     (void)statuses(5, httpd.url("/app/x"));
     EXPECT_EQ(app.requests(), 10U);
-    EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "open");
+    EXPECT_EQ(state_of(httpd, app), "open");
 }
 
 TEST_P(Trip, SlowAnswersOpenAMemberThoughEachOfThemIsWell) {
@@ -196,7 +196,7 @@ TEST_P(Trip, ASuccessInBetweenStartsTheCountOfFailuresAgain) {
         for (int i = 0; i < 3; ++i)
             EXPECT_EQ(clients.get("/app/x").backend(), "app");
     }
-    EXPECT_EQ(BreakerPage(httpd).member(app).at("State"), "closed");
+    EXPECT_EQ(state_of(httpd, app), "closed");
     app.answer(Reply::status(502));
     for (int i = 0; i < 6; ++i)
         (void)clients.get("/app/x");
@@ -215,7 +215,7 @@ TEST_P(Trip, AMemberOnAUnixSocketHasABreakerLikeAnyOther) {
         EXPECT_EQ(answerers(1, url), backend->name());
         backend->answer(Reply::status(502));
         EXPECT_EQ(answerers(4, url), backend->name() + " " + backend->name() + " " + backend->name() + " httpd");
-        EXPECT_EQ(BreakerPage(httpd).member(*backend).at("State"), "open");
+        EXPECT_EQ(state_of(httpd, *backend), "open");
         EXPECT_EQ(BreakerPage(httpd).member(*backend).number("Calls"), 4U);
     }
 }

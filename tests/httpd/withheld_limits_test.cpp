@@ -1,29 +1,21 @@
 // CircuitBreakerFailover: the limits. Who is asked for it, how often, for how long, and how many of them.
 #include "protocols.hpp"
+#include "withheld.hpp"
 
 namespace cb::test {
 namespace {
 
 /// A member that answers 503 and is asked first, and others that are well.
-class WithheldLimits : public TrafficTest {
+class WithheldLimits : public WithheldTest {
   protected:
     WithheldLimits() { bad_.answer(Reply::status(503, "no")); }
 
     void start(const std::string& policy, const std::string& more = "", const std::string& of_bad = "") {
-        httpd_ = std::make_unique<Httpd>(
+        WithheldTest::start(
             site(policy, balancer_of(member_line(bad_, "loadfactor=100 " + of_bad) + member_line(good_) + more) +
                              "<Location /app/none>\n    CircuitBreakerFailover Off\n</Location>\n"
                              "<Location /app/all>\n    CircuitBreakerFailover All budget=100\n</Location>\n"));
-        httpd_->start();
     }
-    Response ask(const std::string& path = "/app/x", const RequestOptions& options = {}) {
-        return get(httpd_->url(path), options);
-    }
-    BreakerBlock bad() { return BreakerPage(*httpd_).member(bad_); }
-
-    Backend bad_{"bad"};
-    Backend good_{"good"};
-    std::unique_ptr<Httpd> httpd_;
 };
 INSTANTIATE_TEST_SUITE_P(Mpms, WithheldLimits, any_mpm, mpm_name);
 
@@ -196,7 +188,7 @@ TEST_P(WithheldLimits, NobodyIsAskedThatIsOpen) {
     EXPECT_EQ(ask().status, 503);
     bad_.answer_next(1, Reply::status(503, "the last one"));
     EXPECT_EQ(ask().status, 503) << "the third failure in a row of both";
-    EXPECT_EQ(BreakerPage(*httpd_).member(good_).at("State"), "open");
+    EXPECT_EQ(state_of(*httpd_, good_), "open");
     EXPECT_EQ(bad().at("State"), "open");
     EXPECT_EQ(ask().headers.has("Retry-After"), true) << "both refuse";
 }

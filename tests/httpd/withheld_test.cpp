@@ -1,4 +1,5 @@
 // CircuitBreakerFailover: which failed calls another member makes again, and what the client sees of it.
+#include "withheld.hpp"
 #include "outcomes.hpp"
 
 namespace cb::test {
@@ -16,23 +17,13 @@ std::string fields_of(const Response& response) {
 }
 
 /// A member that fails and is asked first, one that is well, and the well one alone at /well.
-class Withheld : public TrafficTest {
+class Withheld : public WithheldTest {
   protected:
     void start(const std::string& policy, const std::string& parameters = "") {
-        httpd_ = std::make_unique<Httpd>(
-            site(std::string(counting_policy) + policy,
-                 balancer_of(member_line(bad_, "loadfactor=100 " + parameters) + member_line(good_)) +
-                     "ProxyPass /well " + good_.member() + "\n"));
-        httpd_->start();
+        WithheldTest::start(site(std::string(counting_policy) + policy,
+                                 balancer_of(member_line(bad_, "loadfactor=100 " + parameters) + member_line(good_)) +
+                                     "ProxyPass /well " + good_.member() + "\n"));
     }
-    Response ask(const std::string& path = "/app/x", const RequestOptions& options = {}) {
-        return get(httpd_->url(path), options);
-    }
-    BreakerBlock bad() { return BreakerPage(*httpd_).member(bad_); }
-
-    Backend bad_{"bad"};
-    Backend good_{"good"};
-    std::unique_ptr<Httpd> httpd_;
 };
 INSTANTIATE_TEST_SUITE_P(Mpms, Withheld, any_mpm, mpm_name);
 
@@ -127,9 +118,9 @@ TEST_P(Withheld, TheKeepAliveRaceCountsNothingAndLosesNothing) {
     EXPECT_TRUE(wait_until(
         [&] {
             let_connections_idle();
-            const auto since = std::chrono::steady_clock::now();
+            const Stopwatch stopwatch;
             EXPECT_EQ(client.get(httpd_->url("/app/x")).status, 200);
-            held_up += std::chrono::steady_clock::now() - since < at_once ? 0 : 1;
+            held_up += stopwatch.was_at_once() ? 0 : 1;
             return bad().number("Outcome-stale") >= 1;
         },
         patience, "a call on a kept connection"));
@@ -330,7 +321,7 @@ TEST_P(Withheld, NothingIsForAMemberWhoseRampKeepsTheRequestOut) {
     EXPECT_EQ(ask().status, 503);
     ASSERT_TRUE(wait_for_end_of_open_time(*httpd_, good_));
     EXPECT_EQ(ask().backend(), "good") << "the probe";
-    ASSERT_EQ(BreakerPage(*httpd_).member(good_).at("State"), "recovering");
+    ASSERT_EQ(state_of(*httpd_, good_), "recovering");
     bad_.answer(Reply::status(503, std::string(100'000, 'x')));
     EXPECT_EQ(ask().body.size(), 100'000U) << "its own page, whole";
 }

@@ -158,7 +158,7 @@ std::vector<pid_t> Httpd::children() const {
     std::vector<pid_t> pids;
     if (!process_) return pids;
     const std::filesystem::path its_program = executable_of(parent());
-    for (const ProcessInfo& info : all_processes()) {
+    for (const ProcessInfo& info : processes_in_group(parent())) {
         if (info.parent == parent() && info.state != 'Z' && executable_of(info.pid) == its_program)
             pids.push_back(info.pid);
     }

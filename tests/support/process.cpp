@@ -159,14 +159,22 @@ std::optional<ProcessInfo> process_info(pid_t pid) {
     return info;
 }
 
-std::vector<ProcessInfo> all_processes() {
+/// Of those that `is_wanted`. Most tests ask for one group; to read of every process of the machine would take long.
+template <typename IsWanted>
+static std::vector<ProcessInfo> processes_that(IsWanted is_wanted) {
     std::vector<ProcessInfo> processes;
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
         const std::string name = entry.path().filename().string();
         if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-        if (auto info = process_info(std::stoi(name))) processes.push_back(std::move(*info));
+        const pid_t pid = std::stoi(name);
+        if (!is_wanted(pid)) continue;
+        if (auto info = process_info(pid)) processes.push_back(std::move(*info));
     }
     return processes;
+}
+
+std::vector<ProcessInfo> all_processes() {
+    return processes_that([](pid_t) { return true; });
 }
 
 /// Its first thread may be gone, and be shown as a zombie, while others still hold its descriptors.
@@ -182,7 +190,7 @@ static bool has_ended(const ProcessInfo& process) {
 }
 
 std::vector<ProcessInfo> processes_in_group(pid_t group) {
-    std::vector<ProcessInfo> processes = all_processes();
+    std::vector<ProcessInfo> processes = processes_that([group](pid_t pid) { return ::getpgid(pid) == group; });
     std::erase_if(processes, [group](const auto& p) { return p.group != group || has_ended(p); });
     return processes;
 }

@@ -78,12 +78,21 @@ counting() {  # name, program that ends with "N passed, N failed"
     fi
 }
 
+# One process that only computes, beside tests that mostly wait.
+model_log=$(mktemp)
+tests/model/run.sh small < /dev/null > "$model_log" 2>&1 &
+model=$!
+finished_model() { cat "$model_log"; return "$model_status"; }
+
 counting guards tests/guards/run.sh
 googletest core "$build/unit_tests" 2 2
 googletest "shared memory" "$build/shm_tests" 2 2
-counting model tests/model/run.sh small
 googletest harness "$build/harness_tests" 6 6  # these and httpd's mostly wait
 googletest httpd "$build/httpd_tests" 32 8
+wait "$model"
+model_status=$?
+counting model finished_model
+rm -f "$model_log"
 
 if [ ${#skipped_tests[@]} -gt 0 ]; then
     printf 'skipped, as its program is not installed: %s\n' "${skipped_tests[@]}"

@@ -3,6 +3,7 @@
 // Thread safety: no state; the predicate runs on the calling thread only.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -17,19 +18,21 @@ using std::chrono::milliseconds;
 /// How long a test waits for something that should happen "now"; only a failing test ever waits that long.
 inline constexpr milliseconds patience{10'000};
 
-/// Asks `predicate` every 2 ms until it holds or `timeout` has passed; it is asked at least once, and once more at the
-/// end. Returns whether it held; a timeout is reported on stderr with `what`, so that a red test says what was missing.
+/// Asks `predicate` until it holds or `timeout` has passed, every 2 ms at first, and up to every 10 ms when that takes
+/// long; it is asked at least once, and once more at the end. Returns whether it held; a timeout is reported on stderr
+/// with `what`, so that a red test says what was missing.
 template <typename Predicate>
 [[nodiscard]] bool wait_until(Predicate&& predicate, milliseconds timeout, std::string_view what) {
-    const auto deadline = std::chrono::steady_clock::now() + timeout;
+    const auto begin = std::chrono::steady_clock::now();
     while (!predicate()) {
-        if (std::chrono::steady_clock::now() >= deadline) {
+        const auto waited = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - begin);
+        if (waited >= timeout) {
             if (predicate()) return true;
             std::fprintf(stderr, "waited %lld ms in vain for %s\n", static_cast<long long>(timeout.count()),
                          std::string(what).c_str());
             return false;
         }
-        std::this_thread::sleep_for(2ms);
+        std::this_thread::sleep_for(std::clamp<milliseconds>(waited / 20, 2ms, 10ms));
     }
     return true;
 }

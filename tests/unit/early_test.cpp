@@ -9,12 +9,7 @@ namespace {
 constexpr Millis kEnd = kNow + 4000;
 
 Word open_word() {
-    Word word;
-    word.state = State::open;
-    word.level = 2;
-    word.generation = 7;
-    word.open_until = kEnd;
-    return word;
+    return open_until(kEnd, 2);
 }
 
 Event without_others(Event event) {

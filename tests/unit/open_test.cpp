@@ -6,15 +6,6 @@
 namespace cb::test {
 namespace {
 
-Word open_until(Millis end) {
-    Word word;
-    word.state = State::open;
-    word.level = 2;
-    word.generation = 7;
-    word.open_until = end;
-    return word;
-}
-
 /// A fatal outcome of a breaker that trips at `level`.
 Step trip_at(std::uint32_t level, const Policy& policy, std::uint32_t draw = kNoJitter, Millis least_open_time = 0) {
     Word word = fresh_closed();
@@ -79,7 +70,7 @@ TEST(Open, KeepsRetryAfterAlsoWhenAProbeFails) {
 
 TEST(Open, RefusesUntilItsOpenTimeIsOver) {
     const Policy policy = default_policy();
-    const Word word = open_until(kNow + 1000);
+    const Word word = open_until(kNow + 1000, 2);
     for (const Millis at : {kNow, kNow + 1, kNow + 999}) {
         expect_unchanged(word, step_of(word, asks(), policy, at), Decision::refuse);
         expect_unchanged(word, step_of(word, asks_with_lease(0), policy, at), Decision::refuse);
@@ -100,7 +91,7 @@ TEST(Open, RefusesUntilItsOpenTimeIsOverWhereTheClockOutgrowsItsField) {
 }
 
 TEST(Open, IsLeftByNoResultOfAnyCall) {
-    const Word word = open_until(kNow + 1000);
+    const Word word = open_until(kNow + 1000, 2);
     for (const Millis at : {kNow, kNow + 1000, kNow + kDay}) {
         for (const Verdict verdict : kAllVerdicts) {
             expect_unchanged(word, step_of(word, ended(verdict, {100, 100, 100, 100}), default_policy(), at),
@@ -113,7 +104,7 @@ TEST(Open, IsLeftByNoResultOfAnyCall) {
 // ---- Into half-open.
 
 TEST(Open, OffersAProbeWhenItsOpenTimeIsOverAndStaysOpenUntilOneIsTaken) {
-    const Word word = open_until(kNow);
+    const Word word = open_until(kNow, 2);
     for (const Millis at : {kNow, kNow + 1, kNow + 30 * kDay}) {
         expect_unchanged(word, step_of(word, asks(), default_policy(), at), Decision::probe);
         EXPECT_EQ(probe_room(word, default_policy(), at), 3U);
@@ -122,7 +113,7 @@ TEST(Open, OffersAProbeWhenItsOpenTimeIsOverAndStaysOpenUntilOneIsTaken) {
 
 TEST(Open, BecomesHalfOpenWithTheFirstProbeInItsSlot) {
     for (const unsigned slot : {0U, 2U, 15U}) {
-        const Step step = step_of(open_until(kNow), asks_with_lease(slot), default_policy());
+        const Step step = step_of(open_until(kNow, 2), asks_with_lease(slot), default_policy());
         Word expected = empty_round(3);
         expected.generation = 8;
         expected.slots = static_cast<std::uint16_t>(1U << slot);
@@ -136,17 +127,17 @@ TEST(Open, BecomesHalfOpenWithTheFirstProbeInItsSlot) {
 TEST(Open, BeginsARoundOfTheAdaptiveNumberWhereThereIsOneAndElseOfThePolicys) {
     Policy policy = default_policy();
     policy.probes.round = 5;
-    EXPECT_EQ(unpack(step_of(open_until(kNow), asks_with_lease(0, 0), policy).word).round, 5U);
-    EXPECT_EQ(unpack(step_of(open_until(kNow), asks_with_lease(0, 10), policy).word).round, 10U);
+    EXPECT_EQ(unpack(step_of(open_until(kNow, 2), asks_with_lease(0, 0), policy).word).round, 5U);
+    EXPECT_EQ(unpack(step_of(open_until(kNow, 2), asks_with_lease(0, 10), policy).word).round, 10U);
     for (const auto too_many : {std::uint8_t{64}, std::uint8_t{100}, std::uint8_t{255}}) {
-        EXPECT_EQ(unpack(step_of(open_until(kNow), asks_with_lease(0, too_many), policy).word).round, kMaxProbes);
+        EXPECT_EQ(unpack(step_of(open_until(kNow, 2), asks_with_lease(0, too_many), policy).word).round, kMaxProbes);
     }
     policy.probes.round = kMaxProbes;
-    EXPECT_EQ(unpack(step_of(open_until(kNow), asks_with_lease(0), policy).word).round, kMaxProbes);
+    EXPECT_EQ(unpack(step_of(open_until(kNow, 2), asks_with_lease(0), policy).word).round, kMaxProbes);
 }
 
 TEST(Open, BecomesHalfOpenOnlyOnce) {
-    Word word = open_until(kNow);
+    Word word = open_until(kNow, 2);
     EXPECT_TRUE(apply(word, asks_with_lease(0), default_policy()).transition);
     const Step second = apply(word, asks_with_lease(1), default_policy());
     EXPECT_EQ(second.decision, Decision::probe);
@@ -158,7 +149,7 @@ TEST(Open, BecomesHalfOpenOnlyOnce) {
 // ---- A passing health check.
 
 TEST(EndOpenTime, LetsAnOpenBreakerBeProbedAtOnceAndClosesNothing) {
-    Word word = open_until(kNow + 100'000);
+    Word word = open_until(kNow + 100'000, 2);
     Word expected = word;
     expected.open_until = kNow;
     const Step step = apply(word, of_kind(EventKind::end_open_time), default_policy());
@@ -170,7 +161,8 @@ TEST(EndOpenTime, LetsAnOpenBreakerBeProbedAtOnceAndClosesNothing) {
 
 TEST(EndOpenTime, LeavesAnyOtherBreakerAsItIs) {
     const Event event = of_kind(EventKind::end_open_time);
-    expect_unchanged(open_until(kNow - 5), step_of(open_until(kNow - 5), event, default_policy()), Decision::ignored);
+    expect_unchanged(open_until(kNow - 5, 2), step_of(open_until(kNow - 5, 2), event, default_policy()),
+                     Decision::ignored);
     for (const State state : kAllStates) {
         if (state == State::open) continue;
         expect_unchanged(sample(state), step_of(sample(state), event, default_policy()), Decision::ignored);

@@ -105,6 +105,14 @@ inline Word fresh_closed(std::uint32_t generation = 7) {
     word.generation = generation;
     return word;
 }
+inline Word open_until(Millis end, std::uint8_t level = 0) {
+    Word word;
+    word.state = State::open;
+    word.level = level;
+    word.generation = 7;
+    word.open_until = end % (Millis{1} << 36);
+    return word;
+}
 /// A round of half-open as it begins, but with no slot taken.
 inline Word empty_round(std::uint8_t round) {
     Word word;

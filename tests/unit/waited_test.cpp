@@ -8,15 +8,6 @@ namespace {
 
 constexpr Millis kWordWrap = Millis{1} << 36;
 
-Word open_until(Millis end, std::uint8_t level = 0) {
-    Word word;
-    word.state = State::open;
-    word.level = level;
-    word.generation = 7;
-    word.open_until = end & (kWordWrap - 1);
-    return word;
-}
-
 Word half_open(std::uint8_t level = 0) {
     Word word = empty_round(3);
     word.level = level;

@@ -165,12 +165,6 @@ TEST(Word, NamesItsStatesAsLogsSpellThem) {
 
 // ---- The end of an open time, 36 bits of milliseconds.
 
-Word open_until(Millis end) {
-    Word word = of_state(State::open);
-    word.open_until = end % kOpenUntilModulus;
-    return word;
-}
-
 TEST(OpenTime, IsLeftUntilItsEndAndNotAMillisecondLonger) {
     const Word word = open_until(5000);
     EXPECT_EQ(open_remaining(word, 4000), 1000U);
