@@ -1,4 +1,4 @@
-// Early rounds of the last resort (DESIGN 13) while operators act, the server restarts and children are killed: nothing
+// Early rounds of the last resort while operators act, the server restarts and children are killed: nothing
 // of them stays.
 #include "events.hpp"
 #include "last_resort.hpp"

@@ -1,6 +1,6 @@
 // Who owns mod_proxy's error state of a member: its breaker, while that acts.
 //
-// Purpose: mod_proxy must not mark, retry or force a member whose breaker acts (DESIGN 4.4), so its flag
+// Purpose: mod_proxy must not mark, retry or force a member whose breaker acts, so its flag
 // PROXY_WORKER_IGNORE_ERRORS is set. Whether that is ours or the operator's stands in the slot.
 // Thread safety: any process; other processes change other bits of the status meanwhile, hence the atomic access to
 // httpd's plain field.

@@ -87,7 +87,7 @@ Value slow_ratio(const M& member, std::uint32_t) noexcept {
     return {member.sums.slow_calls, true, member.sums.timed_calls};
 }
 
-/// Changes of state that can happen (DESIGN 2): all of them are shown from the start, as a counter that appears with
+/// Changes of state that can happen: all of them are shown from the start, as a counter that appears with
 /// its first event hides that event from rate().
 bool can_follow(State from, State to) noexcept {
     if (from == to) return false;
