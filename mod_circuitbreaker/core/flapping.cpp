@@ -13,6 +13,10 @@ double share(std::uint64_t part, std::uint64_t whole) noexcept {
     return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
 }
 
+std::uint64_t per_mille(std::uint64_t part, std::uint64_t whole) noexcept {
+    return whole > 0 ? (part * 1000 + whole / 2) / whole : 0;
+}
+
 /// Whether a share of `hits` makes `calls` reach or miss the threshold by chance: it lies within three standard
 /// deviations of what a window of `calls` calls shows.
 bool is_close(double share, std::uint32_t percent, std::uint32_t calls) noexcept {
@@ -35,14 +39,14 @@ bool are_most(std::uint32_t part, std::uint32_t whole) noexcept {
 /// With one decimal, which is a point in any locale.
 struct Tenths {
     char text[32];
-    explicit Tenths(double value, const char* unit = "") noexcept {
-        const auto tenths = static_cast<unsigned long>(value * 10 + 0.5);
-        (void)std::snprintf(text, sizeof text, "%lu.%lu%s", tenths / 10, tenths % 10, unit);
+    explicit Tenths(std::uint64_t tenths, const char* unit = "") noexcept {
+        const auto all = static_cast<unsigned long>(tenths);
+        (void)std::snprintf(text, sizeof text, "%lu.%lu%s", all / 10, all % 10, unit);
     }
 };
 
 struct Duration : Tenths {
-    explicit Duration(Millis time) noexcept : Tenths(static_cast<double>(time) / 1000, " s") {
+    explicit Duration(Millis time) noexcept : Tenths((time + 50) / 100, " s") {
         if (time < kMillisPerSecond) (void)std::snprintf(text, sizeof text, "%u ms", static_cast<unsigned>(time));
     }
 };
@@ -64,7 +68,7 @@ FlappingText::FlappingText(const Flapping& figures, const Policy& policy) noexce
     const bool is_usual = figures.calls >= kEnoughCalls;
     const double failing = share(figures.failures, figures.calls);
     const double slow = share(figures.slow_calls, figures.calls);
-    const Tenths failing_percent(failing * 100);
+    const Tenths failing_percent(per_mille(figures.failures, figures.calls));
     const bool is_timeout_short = are_most(figures.timed_out_probes, figures.failed_probes);
     const bool are_probes_slow = are_most(figures.slow_probes, figures.failed_probes);
     const auto is_threshold_close = [&](double of, std::uint32_t percent) noexcept {
@@ -102,7 +106,7 @@ FlappingText::FlappingText(const Flapping& figures, const Policy& policy) noexce
         suggest("CircuitBreakerSlowCall",
                 "; %s %% of all its calls are slow, which is close to the limit of %u %%: raise the time or the rate "
                 "of CircuitBreakerSlowCall",
-                Tenths(slow * 100).text, policy.slow_call.rate);
+                Tenths(per_mille(figures.slow_calls, figures.calls)).text, policy.slow_call.rate);
     }
     if (figures.by_failure_rate && is_threshold_close(failing, policy.failure_rate)) {
         suggest("CircuitBreakerFailureRate",
@@ -120,8 +124,11 @@ FlappingText::FlappingText(const Flapping& figures, const Policy& policy) noexce
         suggest("CircuitBreakerRampUp",
                 "; it opens again soon after it is back: let its load grow slowly (CircuitBreakerRampUp)");
     }
-    if (std::strlen(summary) == plain)
-        std::strcat(text, "; the figures suggest no other setting: the member itself comes and goes");
+    if (std::strlen(summary) == plain) {
+        const std::size_t length = std::strlen(text);
+        (void)std::snprintf(text + length, sizeof text - length,
+                            "; the figures suggest no other setting: the member itself comes and goes");
+    }
 }
 
 }  // namespace cb::core
