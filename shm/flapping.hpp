@@ -9,7 +9,6 @@
 #ifndef CIRCUITBREAKER_SHM_FLAPPING_HPP
 #define CIRCUITBREAKER_SHM_FLAPPING_HPP
 
-#include "core/flapping.hpp"
 #include "member.hpp"
 
 namespace cb::shm {

@@ -52,7 +52,7 @@ class Observer {
     virtual void on_probe_lost(const Slot& slot) noexcept = 0;
     virtual void on_early_round(const Slot& slot, const EarlyRound& round) noexcept = 0;
     /// It opens again and again; once until it has been well.
-    virtual void on_flapping(const Slot& slot, const core::Flapping& figures) noexcept = 0;
+    virtual void on_flapping(const Slot& slot, const core::Flapping& figures, const core::Policy& policy) noexcept = 0;
     /// Most calls on kept connections are stale; once until they have been well.
     virtual void on_stale(const Slot& slot, const core::KeptCalls& calls) noexcept = 0;
 

@@ -46,6 +46,16 @@ class Flapping : public testing::Test {
     }
     [[nodiscard]] std::uint64_t reported() const { return world.board.flapping.load(); }
     [[nodiscard]] const core::Flapping& figures() const { return world.board.flapping_figures; }
+    [[nodiscard]] bool is_suggested(const std::string& directive) const {
+        return std::string(core::FlappingText(figures(), rules).summary).find(directive) != std::string::npos;
+    }
+    /// Trips and recovers so many times.
+    void flap(int times) {
+        for (int n = 0; n < times; ++n) {
+            trip();
+            recover();
+        }
+    }
 
     World world;
     core::Policy rules = policy();
@@ -68,7 +78,7 @@ TEST_F(Flapping, IsReportedAtTheFourthOpeningWithinTenOpenTimesAndOnceOnly) {
     EXPECT_EQ(figures().openings, 4U);
     EXPECT_EQ(figures().span, 10'000U);
     EXPECT_EQ(figures().after_recovery, 3U);
-    EXPECT_TRUE(figures().suggestions.ramp_up);
+    EXPECT_TRUE(is_suggested("CircuitBreakerRampUp"));
     for (int n = 0; n < 10; ++n) {
         recover();
         trip();
@@ -99,10 +109,7 @@ TEST_F(Flapping, IsMeasuredByTheOpenTimeOfThePresentLevel) {
 }
 
 TEST_F(Flapping, IsReportedAgainOnlyAfterItWasWellAndHadStopped) {
-    for (int n = 0; n < 4; ++n) {
-        trip();
-        recover();
-    }
+    flap(4);
     ASSERT_EQ(reported(), 1U);
     prove_well();
     EXPECT_NE(slot.flapping.load(), 0U) << "well, but it has opened four times just now";
@@ -123,10 +130,7 @@ TEST_F(Flapping, IsReportedAgainOnlyAfterItWasWellAndHadStopped) {
 }
 
 TEST_F(Flapping, HasEndedWhenItIsProvenWellLongEnoughAfterItsOpenings) {
-    for (int n = 0; n < 4; ++n) {
-        trip();
-        recover();
-    }
+    flap(4);
     world.pass(10'000);
     EXPECT_NE(slot.flapping.load(), 0U);
     prove_well();
@@ -134,10 +138,7 @@ TEST_F(Flapping, HasEndedWhenItIsProvenWellLongEnoughAfterItsOpenings) {
 }
 
 TEST_F(Flapping, IsCountedAnewAfterAnOperatorsHand) {
-    for (int n = 0; n < 3; ++n) {
-        trip();
-        recover();
-    }
+    flap(3);
     shm::operate(slot, rules, one, EventKind::reset);  // closed already: no change of state
     trip();
     EXPECT_EQ(reported(), 0U);
@@ -157,10 +158,7 @@ TEST_F(Flapping, IsCountedAnewAfterAnOperatorsHand) {
 }
 
 TEST_F(Flapping, OfTwoProcessesThatOpenItAtOnceOnlyOneReports) {
-    for (int n = 0; n < 3; ++n) {
-        trip();
-        recover();
-    }
+    flap(3);
     // The one has opened it and seen that it flaps; before it reports, another opens it once more and does.
     const Between between("flapping.found", [&] {
         recover();
@@ -173,10 +171,7 @@ TEST_F(Flapping, OfTwoProcessesThatOpenItAtOnceOnlyOneReports) {
 }
 
 TEST_F(Flapping, OfAChildKilledBeforeItsReportIsReportedAtTheNextOpening) {
-    for (int n = 0; n < 3; ++n) {
-        trip();
-        recover();
-    }
+    flap(3);
     const pid_t child = fork_child([&] {
         die_at("flapping.found", 1);
         (void)call(slot, rules, world.process(static_cast<std::uint32_t>(::getpid()), &world.recorder), kFatal);
@@ -200,10 +195,10 @@ TEST_F(Flapping, OfAMemberThatIsStillDownShowsSinceWhen) {
     ASSERT_EQ(reported(), 1U);
     EXPECT_EQ(figures().recovery, 3000U);
     EXPECT_FALSE(figures().is_recovered);
-    EXPECT_TRUE(figures().suggestions.open_time);
+    EXPECT_TRUE(is_suggested("CircuitBreakerOpenTime"));
     EXPECT_EQ(figures().failed_probes, 3U);
     EXPECT_EQ(figures().timed_out_probes, 0U);
-    EXPECT_FALSE(figures().suggestions.ramp_up);
+    EXPECT_FALSE(is_suggested("CircuitBreakerRampUp"));
 }
 
 TEST_F(Flapping, ShowsTheLongestRecoveryThatTookMoreThanOneOpening) {
@@ -216,7 +211,7 @@ TEST_F(Flapping, ShowsTheLongestRecoveryThatTookMoreThanOneOpening) {
     ASSERT_EQ(reported(), 1U);
     EXPECT_EQ(figures().recovery, 2000U);
     EXPECT_TRUE(figures().is_recovered);
-    EXPECT_TRUE(figures().suggestions.open_time);
+    EXPECT_TRUE(is_suggested("CircuitBreakerOpenTime"));
 }
 
 TEST_F(Flapping, KnowsProbesThatTimedOutFromOtherCallsThatDid) {
@@ -243,8 +238,8 @@ TEST_F(Flapping, KnowsProbesThatTimedOutFromOtherCallsThatDid) {
     ASSERT_EQ(reported(), 1U);
     EXPECT_EQ(figures().failed_probes, 3U);
     EXPECT_EQ(figures().timed_out_probes, 2U) << "the third was no timeout of its own";
-    EXPECT_TRUE(figures().suggestions.probe_timeout);
-    EXPECT_FALSE(figures().suggestions.open_time);
+    EXPECT_TRUE(is_suggested("CircuitBreakerProbeTimeout"));
+    EXPECT_FALSE(is_suggested("CircuitBreakerOpenTime"));
 }
 
 TEST_F(Flapping, KnowsProbesThatWereALittleTooSlow) {
@@ -257,7 +252,7 @@ TEST_F(Flapping, KnowsProbesThatWereALittleTooSlow) {
         fail_a_probe(slow, 450);
     ASSERT_EQ(reported(), 1U);
     EXPECT_EQ(figures().slow_probes, 3U);
-    EXPECT_TRUE(figures().suggestions.slow_call);
+    EXPECT_TRUE(is_suggested("CircuitBreakerSlowCall"));
 }
 
 TEST_F(Flapping, ByAFailureRateCloseToTheUsualOneSaysSo) {
@@ -274,12 +269,12 @@ TEST_F(Flapping, ByAFailureRateCloseToTheUsualOneSaysSo) {
         world.pass(5);
     }
     ASSERT_EQ(reported(), 1U);
-    EXPECT_EQ(figures().by_failure_rate, 4U);
+    EXPECT_TRUE(figures().by_failure_rate);
     EXPECT_GE(figures().all_openings, 4U);
     EXPECT_GE(figures().calls, 100U);
     EXPECT_EQ(figures().calls, slot.totals.calls.load());
-    EXPECT_TRUE(figures().suggestions.failure_rate);
-    EXPECT_FALSE(figures().suggestions.open_time);
+    EXPECT_TRUE(is_suggested("CircuitBreakerFailureRate"));
+    EXPECT_FALSE(is_suggested("CircuitBreakerOpenTime"));
 }
 
 }  // namespace

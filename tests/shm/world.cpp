@@ -82,7 +82,7 @@ void Recorder::on_stale(const shm::Slot&, const core::KeptCalls&) noexcept {
     board_.stale.fetch_add(1);
 }
 
-void Recorder::on_flapping(const shm::Slot&, const core::Flapping& figures) noexcept {
+void Recorder::on_flapping(const shm::Slot&, const core::Flapping& figures, const core::Policy&) noexcept {
     board_.flapping_figures = figures;
     board_.flapping.fetch_add(1);
 }

@@ -89,7 +89,8 @@ class Recorder final : public shm::Observer {
     void on_suppressed(const shm::Slot& slot, core::Reason reason, const core::Sums& sums) noexcept override;
     void on_probe_lost(const shm::Slot& slot) noexcept override;
     void on_early_round(const shm::Slot& slot, const shm::EarlyRound& round) noexcept override;
-    void on_flapping(const shm::Slot& slot, const core::Flapping& figures) noexcept override;
+    void on_flapping(const shm::Slot& slot, const core::Flapping& figures,
+                     const core::Policy& policy) noexcept override;
     void on_stale(const shm::Slot& slot, const core::KeptCalls& calls) noexcept override;
 
   private:

@@ -1,161 +1,161 @@
-// What the figures of a flapping breaker suggest.
+// What the figures of a flapping breaker suggest, and the words for it.
 #include "core/flapping.hpp"
+
+#include <string>
 
 #include "vocabulary.hpp"
 
 namespace cb::test {
 namespace {
 
-/// Opened four times for no reason that a setting could change.
-Flapping four_openings() {
+/// Opened four times for no reason that a setting could change, under the default policy.
+struct Flaps : testing::Test {
+    Flaps() {
+        figures.openings = 4;
+        figures.all_openings = 4;
+        figures.span = 300'000;
+    }
+    [[nodiscard]] std::string text() const { return FlappingText(figures, policy).text; }
+    [[nodiscard]] std::string suggested() const {
+        const std::string summary = FlappingText(figures, policy).summary;
+        const std::string plain = "opened 4 times within 10 of its open times";
+        EXPECT_TRUE(summary.starts_with(plain)) << summary;
+        return summary.size() > plain.size() ? summary.substr(plain.size() + 2) : "";
+    }
+    /// The same with so many of its calls failed.
+    std::string suggested_with(std::uint64_t failures, std::uint64_t calls) {
+        figures.failures = failures;
+        figures.calls = calls;
+        return suggested();
+    }
+
     Flapping figures;
-    figures.openings = 4;
-    figures.span = 300'000;
-    figures.all_openings = 4;
-    return figures;
-}
-
-Suggestions suggested(Flapping figures, const Policy& policy = default_policy()) {
-    suggest(figures, policy);
-    return figures.suggestions;
-}
-
-TEST(Flaps, SuggestNothingByThemselves) {
-    EXPECT_EQ(suggested(four_openings()), Suggestions{});
-}
-
-TEST(Flaps, CarryTheLimitsInForce) {
     Policy policy = default_policy();
-    policy.slow_call = {2000, 40};
-    policy.probe_timeout = 700;
-    Flapping figures = four_openings();
-    suggest(figures, policy);
-    EXPECT_EQ(figures.open_time, 5'000U);
-    EXPECT_EQ(figures.failure_rate, 50U);
-    EXPECT_EQ(figures.consecutive_failures, 5U);
-    EXPECT_EQ(figures.slow_call.threshold, 2000U);
-    EXPECT_EQ(figures.slow_call.rate, 40U);
-    EXPECT_EQ(figures.probe_timeout, 700U);
+};
+
+TEST_F(Flaps, SuggestNothingByThemselves) {
+    EXPECT_EQ(suggested(), "");
+    EXPECT_EQ(text(),
+              "opened 4 times within 10 of its open times (300.0 s); the figures suggest no other setting: the member "
+              "itself comes and goes");
 }
 
-TEST(Flaps, WhoseRecoveryTookLongerThanTheOpenTimeWantALongerOne) {
-    Flapping figures = four_openings();
+TEST_F(Flaps, WhoseRecoveryTookLongerThanTheOpenTimeWantALongerOne) {
     figures.recovery = 5'000;
-    EXPECT_FALSE(suggested(figures).open_time);
+    EXPECT_EQ(suggested(), "");
     figures.recovery = 5'001;
-    EXPECT_TRUE(suggested(figures).open_time) << "so far";
+    EXPECT_EQ(suggested(), "CircuitBreakerOpenTime");
+    EXPECT_TRUE(
+        text().ends_with("; it has been failing for 5.0 s now, longer than its open time of 5.0 s: if it needs "
+                         "so long to recover, raise CircuitBreakerOpenTime"))
+        << text();
     figures.is_recovered = true;
-    EXPECT_TRUE(suggested(figures).open_time);
+    EXPECT_EQ(suggested(), "CircuitBreakerOpenTime");
+    EXPECT_TRUE(
+        text().ends_with("; it took 5.0 s to be well again, longer than its open time of 5.0 s: raise "
+                         "CircuitBreakerOpenTime"))
+        << text();
 }
 
-TEST(Flaps, WhoseProbesFailByTheirTimeoutWantMoreTimeForProbesAndNoLongerOpenTime) {
-    Policy policy = default_policy();
-    policy.probe_timeout = 1000;
-    Flapping figures = four_openings();
+TEST_F(Flaps, WhoseProbesFailByTheirTimeoutWantMoreTimeForProbesAndNoLongerOpenTime) {
+    policy.probe_timeout = 700;
     figures.recovery = 100'000;
     figures.failed_probes = 3;
     figures.timed_out_probes = 1;
-    EXPECT_FALSE(suggested(figures, policy).probe_timeout);
+    EXPECT_EQ(suggested(), "CircuitBreakerOpenTime");
     figures.timed_out_probes = 2;
-    EXPECT_TRUE(suggested(figures, policy).probe_timeout);
-    EXPECT_FALSE(suggested(figures, policy).open_time);
+    EXPECT_EQ(suggested(), "CircuitBreakerProbeTimeout");
+    EXPECT_TRUE(
+        text().ends_with("; 2 of its last 3 failed probes ran into the timeout for probes: if it is no more "
+                         "than slow, raise CircuitBreakerProbeTimeout (700 ms)"))
+        << text();
     figures.is_recovered = true;
-    EXPECT_TRUE(suggested(figures, policy).open_time) << "but a recovery that was seen is one";
+    EXPECT_EQ(suggested(), "CircuitBreakerOpenTime, CircuitBreakerProbeTimeout") << "a recovery that was seen is one";
 }
 
-TEST(Flaps, WhoseProbesAreALittleTooSlowWantAnotherLimitForSlowCalls) {
-    Policy policy = default_policy();
+TEST_F(Flaps, WhoseProbesAreALittleTooSlowWantAnotherLimitForSlowCalls) {
     policy.slow_call = {1000, 100};
-    Flapping figures = four_openings();
+    figures.recovery = 100'000;
     figures.failed_probes = 4;
     figures.slow_probes = 1;
-    EXPECT_FALSE(suggested(figures, policy).slow_call);
+    EXPECT_EQ(suggested(), "CircuitBreakerOpenTime");
     figures.slow_probes = 2;
-    EXPECT_TRUE(suggested(figures, policy).slow_call);
+    EXPECT_EQ(suggested(), "CircuitBreakerSlowCall");
+    EXPECT_TRUE(
+        text().ends_with("; 2 of its last 4 failed probes were only a little too slow: raise the time of "
+                         "CircuitBreakerSlowCall (1.0 s)"))
+        << text();
 }
 
-TEST(Flaps, AreJustAboveALimitUpToAQuarterAndATenthOfASecond) {
-    EXPECT_FALSE(is_just_above(999, 1000));
-    EXPECT_TRUE(is_just_above(1000, 1000));
-    EXPECT_TRUE(is_just_above(1350, 1000));
-    EXPECT_FALSE(is_just_above(1351, 1000));
-    EXPECT_FALSE(is_just_above(0, 0));
-    EXPECT_FALSE(is_just_above(50, 0)) << "no limit";
+TEST_F(Flaps, AreJustAboveALimitUpToAQuarterAndATenthOfASecond) {
+    for (const Millis latency : {999U, 1351U})
+        EXPECT_FALSE(is_just_above(latency, 1000)) << latency;
+    for (const Millis latency : {1000U, 1350U})
+        EXPECT_TRUE(is_just_above(latency, 1000)) << latency;
+    for (const Millis latency : {0U, 50U})
+        EXPECT_FALSE(is_just_above(latency, 0)) << "no limit";
 }
 
 // --- thresholds: 20 calls at least, 50 percent ---
 
-Flapping with_failures(std::uint64_t failures, std::uint64_t calls) {
-    Flapping figures = four_openings();
-    figures.failures = failures;
-    figures.calls = calls;
-    return figures;
+TEST_F(Flaps, ByAFailureRateCloseToTheUsualOneWantAHigherOne) {
+    figures.by_failure_rate = true;
+    for (const std::uint64_t far : {5U, 20U, 99U, 100U})
+        EXPECT_EQ(suggested_with(far, 100), "") << far;
+    for (const std::uint64_t close : {25U, 45U, 55U})
+        EXPECT_EQ(suggested_with(close, 100), "CircuitBreakerFailureRate") << close << ": 20 calls show 25 +- 29";
+    EXPECT_EQ(suggested_with(39, 99), "") << "too few calls";
+    policy.minimum_calls = 100;
+    EXPECT_EQ(suggested_with(2500, 10'000), "") << "100 calls show it more exactly";
+    EXPECT_EQ(suggested_with(4000, 10'000), "CircuitBreakerFailureRate");
+    EXPECT_TRUE(
+        text().ends_with("; 40.0 % of all its calls fail, which is close to the limit of 50 %: raise "
+                         "CircuitBreakerFailureRate, or look at more calls (CircuitBreakerMinimumCalls)"))
+        << text();
+    figures.by_failure_rate = false;
+    EXPECT_EQ(suggested(), "") << "it opened for another reason";
 }
 
-TEST(Flaps, ByAFailureRateCloseToTheUsualOneWantAHigherOne) {
-    const auto is_suggested = [](std::uint64_t percent, std::uint32_t minimum_calls = 20) {
-        Policy policy = default_policy();
-        policy.minimum_calls = minimum_calls;
-        Flapping figures = with_failures(percent * 100, 10'000);
-        figures.by_failure_rate = 1;
-        return suggested(figures, policy).failure_rate;
-    };
-    EXPECT_FALSE(is_suggested(5));
-    EXPECT_FALSE(is_suggested(20));
-    EXPECT_TRUE(is_suggested(25)) << "20 calls show 25 +- 29 percent";
-    EXPECT_TRUE(is_suggested(45));
-    EXPECT_TRUE(is_suggested(55));
-    EXPECT_FALSE(is_suggested(99)) << "it is down, then";
-    EXPECT_FALSE(is_suggested(100));
-    EXPECT_FALSE(is_suggested(25, 100)) << "100 calls show it more exactly";
-    EXPECT_TRUE(is_suggested(40, 100));
+TEST_F(Flaps, ByFailuresInARowThatComeByChanceWantMoreOfThem) {
+    figures.by_consecutive_failures = true;
+    figures.all_openings = 34;  // 0.3^5 comes 17 times in 10,000 calls
+    EXPECT_EQ(suggested_with(3000, 10'000), "CircuitBreakerConsecutiveFailures");
+    EXPECT_TRUE(
+        text().ends_with("; 30.0 % of all its calls fail, so that 5 in a row come about by chance: raise "
+                         "CircuitBreakerConsecutiveFailures"))
+        << text();
+    figures.all_openings = 35;
+    EXPECT_EQ(suggested_with(3000, 10'000), "") << "more than twice as often as that is no chance";
+    figures.all_openings = 4;
+    EXPECT_EQ(suggested_with(100, 10'000), "") << "0.01^5";
+    EXPECT_EQ(suggested_with(100, 100), "") << "it is down";
+    EXPECT_EQ(suggested_with(30, 99), "") << "too few calls";
 }
 
-TEST(Flaps, ByAnotherReasonOrAfterTooFewCallsSayNothingOfTheFailureRate) {
-    EXPECT_FALSE(suggested(with_failures(4000, 10'000)).failure_rate);
-    Flapping figures = with_failures(39, 99);
-    figures.by_failure_rate = 4;
-    EXPECT_FALSE(suggested(figures).failure_rate);
-    figures = with_failures(40, 100);
-    figures.by_failure_rate = 4;
-    EXPECT_TRUE(suggested(figures).failure_rate);
-}
-
-TEST(Flaps, ByFailuresInARowThatComeByChanceWantMoreOfThem) {
-    const auto is_suggested = [](std::uint64_t failures, std::uint64_t calls, std::uint64_t openings) {
-        Flapping figures = with_failures(failures, calls);
-        figures.by_consecutive_failures = 1;
-        figures.all_openings = openings;
-        return suggested(figures).consecutive_failures;
-    };
-    EXPECT_TRUE(is_suggested(3000, 10'000, 17)) << "0.3^5: 17 times in 10,000 calls";
-    EXPECT_TRUE(is_suggested(3000, 10'000, 34));
-    EXPECT_FALSE(is_suggested(3000, 10'000, 35)) << "twice as often as that is no chance";
-    EXPECT_FALSE(is_suggested(100, 10'000, 4)) << "0.01^5";
-    EXPECT_FALSE(is_suggested(100, 100, 4)) << "it is down";
-    EXPECT_FALSE(is_suggested(30, 99, 1)) << "too few calls";
-}
-
-TEST(Flaps, ByASlowRateCloseToTheUsualOneWantAnotherLimit) {
-    Policy policy = default_policy();
+TEST_F(Flaps, ByASlowRateCloseToTheUsualOneWantAnotherLimit) {
     policy.slow_call = {500, 60};
-    Flapping figures = with_failures(0, 1000);
-    figures.by_slow_rate = 2;
+    figures.by_slow_rate = true;
     figures.slow_calls = 20;
-    EXPECT_FALSE(suggested(figures, policy).slow_call);
+    EXPECT_EQ(suggested_with(0, 1000), "");
     figures.slow_calls = 450;
-    EXPECT_TRUE(suggested(figures, policy).slow_call);
+    EXPECT_EQ(suggested_with(0, 1000), "CircuitBreakerSlowCall");
+    EXPECT_TRUE(
+        text().ends_with("; 45.0 % of all its calls are slow, which is close to the limit of 60 %: raise the "
+                         "time or the rate of CircuitBreakerSlowCall"))
+        << text();
 }
 
-TEST(Flaps, ThatComeRightAfterRecoveriesWantARampUnlessThereIsOne) {
-    Policy policy = default_policy();
-    Flapping figures = four_openings();
+TEST_F(Flaps, ThatComeRightAfterRecoveriesWantARampUnlessThereIsOne) {
     figures.after_recovery = 1;
-    EXPECT_FALSE(suggested(figures, policy).ramp_up);
+    EXPECT_EQ(suggested(), "");
     figures.after_recovery = 2;
-    EXPECT_TRUE(suggested(figures, policy).ramp_up);
+    EXPECT_EQ(suggested(), "CircuitBreakerRampUp");
+    EXPECT_TRUE(
+        text().ends_with("; it opens again soon after it is back: let its load grow slowly "
+                         "(CircuitBreakerRampUp)"))
+        << text();
     policy.ramp_up.duration = 60'000;
-    EXPECT_FALSE(suggested(figures, policy).ramp_up);
+    EXPECT_EQ(suggested(), "");
 }
 
 }  // namespace

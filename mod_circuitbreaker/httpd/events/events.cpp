@@ -1,6 +1,5 @@
 // What the breakers do, as lines of the error log and of the event log: one per change of state, none per request.
 #include "event_log.hpp"
-#include "flapping_text.hpp"
 #include "shm/changes.hpp"
 
 namespace cb::httpd {
@@ -153,14 +152,12 @@ class LogObserver final : public shm::Observer {
                      MemberText(slot.identity).text, separator(slot), slot.identity.balancer, left, round.before.level);
     }
 
-    void on_flapping(const shm::Slot& slot, const core::Flapping& figures) noexcept override {
-        char text[kFlappingText];
-        flapping_text(text, figures);
+    void on_flapping(const shm::Slot& slot, const core::Flapping& figures,
+                     const core::Policy& policy) noexcept override {
+        const core::FlappingText words(figures, policy);
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, runtime.server, "circuit breaker: member %s%s%s: flapping: %s",
-                     MemberText(slot.identity).text, separator(slot), slot.identity.balancer, text);
-        char summary[kFlappingSummary];
-        flapping_summary(summary, figures);
-        write_incident(slot, EventName::flapping, summary, {});
+                     MemberText(slot.identity).text, separator(slot), slot.identity.balancer, words.text);
+        write_incident(slot, EventName::flapping, words.summary, {});
     }
 
     void on_stale(const shm::Slot& slot, const core::KeptCalls& calls) noexcept override {
