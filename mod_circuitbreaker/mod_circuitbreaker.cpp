@@ -23,6 +23,7 @@
 #include "httpd/pages/metrics.hpp"
 #include "httpd/pages/server_status.hpp"
 #include "httpd/pages/status_page.hpp"
+#include "httpd/parent.hpp"
 #include "httpd/request/environment.hpp"
 #include "httpd/request/redirects.hpp"
 

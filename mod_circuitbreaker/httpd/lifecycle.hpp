@@ -1,4 +1,4 @@
-// The module's life: check the configuration, open the segment, join in a child, clean up after one.
+// The module's life: check the configuration, open the segment, join in a child.
 //
 // Purpose: the hooks that are not about a request.
 // Thread safety: each is called by one thread of its process.
@@ -14,9 +14,6 @@ int cb_on_pre_config(apr_pool_t* pconf, apr_pool_t* plog, apr_pool_t* ptemp) noe
 int cb_on_check_config(apr_pool_t* pconf, apr_pool_t* plog, apr_pool_t* ptemp, server_rec* s) noexcept;
 int cb_on_post_config(apr_pool_t* pconf, apr_pool_t* plog, apr_pool_t* ptemp, server_rec* s) noexcept;
 void cb_on_child_init(apr_pool_t* pchild, server_rec* s) noexcept;
-void cb_on_child_status(server_rec* s, pid_t pid, ap_generation_t generation, int slot,
-                        mpm_child_status state) noexcept;
-int cb_on_monitor(apr_pool_t* p, server_rec* s) noexcept;
 }
 
 }  // namespace cb::httpd

@@ -5,8 +5,10 @@
 #include <cstring>
 #include <new>
 
+#include "error_state.hpp"
 #include "httpd/config/policies.hpp"
 #include "httpd/runtime.hpp"
+#include "vhosts.hpp"
 
 namespace cb::httpd {
 namespace {
@@ -15,37 +17,6 @@ std::uint32_t place_of(const void* key, std::uint32_t size) noexcept {
     return static_cast<std::uint32_t>((reinterpret_cast<std::uintptr_t>(key) >> 4U) * 0x9E3779B97F4A7C15U >> 32U) &
            (size - 1);
 }
-
-std::uint64_t address_hash(const server_rec* s) noexcept {
-    std::uint64_t hash = 0;
-    if (s->addrs != nullptr) {
-        hash = shm::hash_bytes(s->addrs->virthost, std::strlen(s->addrs->virthost), hash);
-        hash = shm::hash_bytes(&s->addrs->host_port, sizeof s->addrs->host_port, hash);
-    }
-    const char* const name = s->server_hostname != nullptr ? s->server_hostname : "";
-    hash = shm::hash_bytes(name, std::strlen(name), hash);
-    return shm::hash_bytes(&s->port, sizeof s->port, hash);
-}
-
-/// Virtual hosts of the same name and port on other addresses are numbered, so that no two are called the same.
-const char* vhost_name(apr_pool_t* p, server_rec* main_server, const server_rec* server) noexcept {
-    const auto name_of = [](const server_rec* s) noexcept {
-        return s->server_hostname != nullptr ? s->server_hostname : "_default_";
-    };
-    const char* const name = name_of(server);
-    unsigned number = 1;
-    for (const server_rec* s = main_server; s != nullptr && s != server; s = s->next) {
-        if (s->port == server->port && strcmp(name_of(s), name) == 0) ++number;
-    }
-    const char* const text =
-        server->port != 0 ? apr_psprintf(p, "%s:%u", name, static_cast<unsigned>(server->port)) : name;
-    return number > 1 ? apr_psprintf(p, "%s#%u", text, number) : text;
-}
-
-struct Vhost {
-    const char* name;
-    std::uint64_t hash;
-};
 
 /// How long a call can go on after its deadline: a thread waits for its client, or for the member, no longer than that.
 core::Millis linger(const server_rec* server, const proxy_worker_shared& worker) noexcept {
@@ -71,40 +42,12 @@ void fill(Breaker& breaker, apr_pool_t* p, const server_rec* server, const Vhost
     breaker.name = apr_pstrdup(p, MemberText(breaker.identity).text);
 }
 
-/// While a breaker acts, mod_proxy must not mark, retry or force the member (DESIGN 4.4). Other processes change other
-/// bits of the status meanwhile, hence the atomic access to httpd's plain field.
-void own_error_state(shm::Slot& slot, proxy_worker_shared& worker, bool is_fresh) noexcept {
-    const unsigned before = __atomic_fetch_or(&worker.status, PROXY_WORKER_IGNORE_ERRORS, __ATOMIC_SEQ_CST);
-    if ((before & PROXY_WORKER_IGNORE_ERRORS) == 0) {
-        slot.flags.fetch_or(shm::kOwnsIgnoreErrors);
-    } else if (is_fresh) {
-        slot.flags.fetch_and(~shm::kOwnsIgnoreErrors);  // ours is gone with the old status; this one is the operator's
-    }
-    __atomic_fetch_and(&worker.status, ~static_cast<unsigned>(PROXY_WORKER_IN_ERROR), __ATOMIC_SEQ_CST);
-}
-
-void disown_error_state(shm::Slot& slot, proxy_worker_shared& worker, bool is_fresh) noexcept {
-    if ((slot.flags.fetch_and(~shm::kOwnsIgnoreErrors) & shm::kOwnsIgnoreErrors) == 0 || is_fresh) return;
-    __atomic_fetch_and(&worker.status, ~static_cast<unsigned>(PROXY_WORKER_IGNORE_ERRORS), __ATOMIC_SEQ_CST);
-}
-
 /// Does mod_proxy_balancer take its members' status from a file rather than from the configuration?
 bool keeps_status(const server_rec* main_server) noexcept {
     for (const server_rec* s = main_server; s != nullptr; s = s->next) {
         if (proxy_conf(s)->bal_persist != 0) return true;
     }
     return false;
-}
-
-extern "C" apr_status_t give_back_error_states(void* registry) noexcept {
-    // Not at a restart: the old children go on with the old status for a while, and the flag stays in the segment.
-    if (ap_state_query(AP_SQ_MAIN_STATE) == AP_SQ_MS_EXITING) {
-        static_cast<Registry*>(registry)->for_each([](Breaker& breaker) noexcept {
-            shm::Slot* const slot = breaker.slot.load(std::memory_order_acquire);
-            if (slot != nullptr) disown_error_state(*slot, const_cast<proxy_worker_shared&>(*breaker.key), false);
-        });
-    }
-    return APR_SUCCESS;
 }
 
 }  // namespace
@@ -126,15 +69,6 @@ void Breaker::copy_settings(const Breaker& base) noexcept {
     fallback = base.fallback;
     balancer = base.balancer;
     vhost = base.vhost;
-}
-
-std::uint64_t vhost_hash(server_rec* main_server, const server_rec* server) noexcept {
-    const std::uint64_t hash = address_hash(server);
-    std::uint64_t twins_before = 0;  // same address, same name: kept apart by their order
-    for (const server_rec* s = main_server; s != nullptr && s != server; s = s->next) {
-        if (address_hash(s) == hash) ++twins_before;
-    }
-    return hash + twins_before;
 }
 
 std::uint32_t count_members(apr_pool_t* ptemp, server_rec* main_server) noexcept {
@@ -178,7 +112,7 @@ Registry* Registry::build(apr_pool_t* pconf, apr_pool_t* ptemp, server_rec* main
     Vhost vhost{};
     for_each_member(main_server, [&](server_rec* s, proxy_balancer* balancer, proxy_worker& worker) noexcept {
         if (!can_have_breaker(worker)) return;
-        if (s != last) vhost = {vhost_name(pconf, main_server, s), vhost_hash(main_server, s)};
+        if (s != last) vhost = vhost_of(pconf, main_server, s);
         last = s;
         auto* const breaker = new (apr_pcalloc(pconf, sizeof(Breaker))) Breaker();
         const Settings settings = policies.settings_of(s, balancer, worker);
@@ -274,8 +208,7 @@ Breaker* Registry::adopt(const proxy_worker& worker) noexcept {
     }
     const Settings settings = PolicyReader(scratch, kept).settings_of(server, worker.balancer, worker);
     auto* const breaker = new (memory) Breaker();
-    fill(*breaker, kept, server, {vhost_name(kept, main_server_, server), vhost_hash(main_server_, server)},
-         worker.balancer, worker, settings);
+    fill(*breaker, kept, server, vhost_of(kept, main_server_, server), worker.balancer, worker, settings);
     apr_pool_destroy(scratch);
     if (!insert(breaker)) {
         apr_pool_destroy(kept);
@@ -292,11 +225,6 @@ void Registry::know_all_members() noexcept {
             (void)find(*worker);
     });
     meet_sockets();
-}
-
-void Registry::give_back_at_exit(apr_pool_t* pconf) noexcept {
-    // Registered after mod_slotmem_shm's own cleanup, which writes the file, so it runs before it.
-    apr_pool_cleanup_register(pconf, this, give_back_error_states, apr_pool_cleanup_null);
 }
 
 void Registry::forget_slots() noexcept {

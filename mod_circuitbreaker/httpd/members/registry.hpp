@@ -92,10 +92,6 @@ class Registry {
         }
     }
 
-    /// When the server stops, mod_proxy_balancer may keep its members' status in a file (BalancerPersist): without what
-    /// is ours in it. To be called after its post_config.
-    void give_back_at_exit(apr_pool_t* pconf) noexcept;
-
     /// In a child whose slots may have been freed meanwhile: it runs without breakers.
     void forget_slots() noexcept;
 
@@ -123,9 +119,6 @@ class Registry {
 
 /// Members and room for those that may be added at run time, of all breakers that are not Off.
 [[nodiscard]] std::uint32_t count_members(apr_pool_t* ptemp, server_rec* main_server) noexcept;
-
-/// The vhost part of a member's identity: its first address and ServerName, the same over restarts and reordering.
-[[nodiscard]] std::uint64_t vhost_hash(server_rec* main_server, const server_rec* server) noexcept;
 
 }  // namespace cb::httpd
 
