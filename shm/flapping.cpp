@@ -22,7 +22,7 @@ using History = std::span<const HistoryEntry>;
 
 /// Times in the history wrap.
 Millis between(Millis from, Millis to) noexcept {
-    return (to - from) & ((1ULL << 36U) - 1);
+    return (to - from) & core::kTimeMask;
 }
 
 void look_at_openings(Flapping& figures, History history, Millis now) noexcept {
