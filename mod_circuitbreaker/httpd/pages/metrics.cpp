@@ -7,7 +7,9 @@
 namespace cb::httpd {
 namespace {
 
-constexpr Metric kEventsLost = {MetricKind::counter, "Lines that the event log did not take."};
+constexpr Metric kEventsLost = {
+    MetricKind::counter,
+    "Lines that the event log did not take, and changes of state that a killed child did not report."};
 
 Number text_of(const Figure& figure, const Value& value) noexcept {
     if (figure.shape == Shape::ratio) return Number::ratio(value.number, value.whole);

@@ -55,6 +55,85 @@ void add_rules(apr_pool_t* p, apr_array_header_t* lines, const char* name, const
     }
 }
 
+const char* slow_call_text(apr_pool_t* p, const core::SlowCall& slow) noexcept {
+    if (slow.threshold == 0) return "Off";
+    return apr_psprintf(p, "%s rate=%u", duration_text(p, slow.threshold), slow.rate);
+}
+
+const char* ramp_text(apr_pool_t* p, const core::RampUp& ramp) noexcept {
+    return ramp.duration > 0 ? apr_psprintf(p, "%s from=%u", duration_text(p, ramp.duration), ramp.from) : "Off";
+}
+
+const char* probe_if_text(apr_pool_t* p, const ap_expr_info_t& expr) noexcept {
+    if (expr.filename == nullptr) return "(an expression)";
+    return apr_psprintf(p, "(an expression, line %u of %s)", expr.line_number, expr.filename);
+}
+
+/// What that directive has come to for a member: one line, or one for each rule; none for what is not a member's.
+void add_lines(apr_pool_t* p, apr_array_header_t* lines, Directive directive, const Breaker& breaker) noexcept {
+    const core::Policy& policy = breaker.policy;
+    const auto put = [&](const char* value) noexcept {
+        APR_ARRAY_PUSH(lines, PolicyLine) = {kDirectiveNames[static_cast<std::size_t>(directive)], value};
+    };
+    const auto number = [p](std::uint32_t value) noexcept { return apr_psprintf(p, "%u", value); };
+    switch (directive) {
+        case Directive::mode:
+            return put(mode_name(policy.mode));
+        case Directive::window:
+            return put(window_text(p, policy.window));
+        case Directive::minimum_calls:
+            return put(number(policy.minimum_calls));
+        case Directive::failure_rate:
+            return put(number_or_off(p, policy.failure_rate));
+        case Directive::consecutive_failures:
+            return put(number_or_off(p, policy.consecutive_failures));
+        case Directive::slow_call:
+            return put(slow_call_text(p, policy.slow_call));
+        case Directive::open_time:
+            return put(open_time_text(p, policy.open_time));
+        case Directive::max_open:
+            return put(number(policy.max_open));
+        case Directive::probes:
+            return put(probes_text(p, policy.probes));
+        case Directive::probe_timeout:
+            return put(policy.probe_timeout > 0 ? duration_text(p, policy.probe_timeout) : "Off");
+        case Directive::probe_if:
+            if (breaker.probe_if != nullptr) put(probe_if_text(p, *breaker.probe_if));
+            return;
+        case Directive::probe_header:
+            return put(breaker.probe_header != nullptr ? breaker.probe_header : "Off");
+        case Directive::ramp_up:
+            return put(ramp_text(p, policy.ramp_up));
+        case Directive::probe_verdict:  // its rules are tried first
+            return add_rules(p, lines, kDirectiveNames[static_cast<std::size_t>(directive)], breaker.probe_rules);
+        case Directive::verdict:
+            add_rules(p, lines, kDirectiveNames[static_cast<std::size_t>(directive)], breaker.rules);
+            return put(apr_pstrcat(p, rule_text(p, breaker.failing_statuses, nullptr),
+                                   " connect timeout reset truncated protocol", nullptr));
+        case Directive::body_limit:
+            return put(number(policy.body_limit));
+        case Directive::settle:
+            return put(duration_text(p, policy.settle));
+        case Directive::retry_after:
+            return put(on_off(policy.retry_after));
+        case Directive::max_concurrent:
+            return put(number_or_off(p, policy.max_concurrent));
+        case Directive::fallback:
+            return put(breaker.fallback != nullptr ? breaker.fallback : "Off");
+        case Directive::failover:
+            return put(failover_text(p, policy.failover));
+        case Directive::health_check:
+            return put(policy.early_probe ? "Early" : "Off");
+        case Directive::probe_body:
+            return put(number(policy.probe_body));
+        case Directive::record_path:
+            return put(on_off(policy.record_path));
+        case Directive::event_log:  // the server's
+        case Directive::control:    // the page's
+            return;
+    }
+}
+
 }  // namespace
 
 const char* utc_text(apr_pool_t* p, apr_time_t at) noexcept {
@@ -173,50 +252,9 @@ const char* window_text(apr_pool_t* p, const core::Window& window) noexcept {
 }
 
 const apr_array_header_t* policy_lines(apr_pool_t* p, const MemberSnapshot& member) noexcept {
-    const core::Policy& policy = member.policy;
-    apr_array_header_t* const lines = apr_array_make(p, 24, sizeof(PolicyLine));
-    const auto put = [lines](Directive directive, const char* value) noexcept {
-        APR_ARRAY_PUSH(lines, PolicyLine) = {kDirectiveNames[static_cast<std::size_t>(directive)], value};
-    };
-    if (member.breaker == nullptr) return lines;
-    const Breaker& breaker = *member.breaker;
-    put(Directive::mode, mode_name(policy.mode));
-    put(Directive::window, window_text(p, policy.window));
-    put(Directive::minimum_calls, apr_psprintf(p, "%u", policy.minimum_calls));
-    put(Directive::failure_rate, number_or_off(p, policy.failure_rate));
-    put(Directive::consecutive_failures, number_or_off(p, policy.consecutive_failures));
-    put(Directive::slow_call,
-        policy.slow_call.threshold > 0
-            ? apr_psprintf(p, "%s rate=%u", duration_text(p, policy.slow_call.threshold), policy.slow_call.rate)
-            : "Off");
-    put(Directive::open_time, open_time_text(p, policy.open_time));
-    put(Directive::max_open, apr_psprintf(p, "%u", policy.max_open));
-    put(Directive::probes, probes_text(p, policy.probes));
-    put(Directive::probe_timeout, policy.probe_timeout > 0 ? duration_text(p, policy.probe_timeout) : "Off");
-    if (breaker.probe_if != nullptr) {
-        put(Directive::probe_if, breaker.probe_if->filename != nullptr
-                                     ? apr_psprintf(p, "(an expression, line %u of %s)", breaker.probe_if->line_number,
-                                                    breaker.probe_if->filename)
-                                     : "(an expression)");
-    }
-    put(Directive::probe_header, breaker.probe_header != nullptr ? breaker.probe_header : "Off");
-    put(Directive::ramp_up,
-        policy.ramp_up.duration > 0
-            ? apr_psprintf(p, "%s from=%u", duration_text(p, policy.ramp_up.duration), policy.ramp_up.from)
-            : "Off");
-    add_rules(p, lines, kDirectiveNames[static_cast<std::size_t>(Directive::probe_verdict)], breaker.probe_rules);
-    add_rules(p, lines, kDirectiveNames[static_cast<std::size_t>(Directive::verdict)], breaker.rules);
-    put(Directive::verdict, apr_pstrcat(p, rule_text(p, breaker.failing_statuses, nullptr),
-                                        " connect timeout reset truncated protocol", nullptr));
-    put(Directive::body_limit, apr_psprintf(p, "%u", policy.body_limit));
-    put(Directive::settle, duration_text(p, policy.settle));
-    put(Directive::retry_after, on_off(policy.retry_after));
-    put(Directive::max_concurrent, number_or_off(p, policy.max_concurrent));
-    put(Directive::fallback, breaker.fallback != nullptr ? breaker.fallback : "Off");
-    put(Directive::failover, failover_text(p, policy.failover));
-    put(Directive::health_check, policy.early_probe ? "Early" : "Off");
-    put(Directive::probe_body, apr_psprintf(p, "%u", policy.probe_body));
-    put(Directive::record_path, on_off(policy.record_path));
+    apr_array_header_t* const lines = apr_array_make(p, kDirectives, sizeof(PolicyLine));
+    for (std::uint32_t i = 0; member.breaker != nullptr && i < kDirectives; ++i)
+        add_lines(p, lines, static_cast<Directive>(i), *member.breaker);
     return lines;
 }
 
