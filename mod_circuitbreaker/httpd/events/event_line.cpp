@@ -1,6 +1,7 @@
 #include "event_line.hpp"
 
 #include "core/text.hpp"
+#include "httpd/shown.hpp"
 #include "shm/recorder.hpp"
 
 namespace cb::httpd {
@@ -30,46 +31,10 @@ const char* name_of(EventName name) noexcept {
     return "unknown";
 }
 
-/// Of httpd's method numbers; M_GET is HEAD's too.
-const char* method_name(int number) noexcept {
-    switch (number) {
-        case M_GET:
-            return "GET";
-        case M_PUT:
-            return "PUT";
-        case M_POST:
-            return "POST";
-        case M_DELETE:
-            return "DELETE";
-        case M_CONNECT:
-            return "CONNECT";
-        case M_OPTIONS:
-            return "OPTIONS";
-        case M_TRACE:
-            return "TRACE";
-        case M_PATCH:
-            return "PATCH";
-        case M_PROPFIND:
-            return "PROPFIND";
-        case M_MKCOL:
-            return "MKCOL";
-        case M_COPY:
-            return "COPY";
-        case M_MOVE:
-            return "MOVE";
-        default:
-            return "other";
-    }
-}
-
-/// RFC 3339, UTC, with milliseconds.
 void write_time(JsonWriter& json, apr_time_t at) noexcept {
-    apr_time_exp_t parts;
-    if (apr_time_exp_gmt(&parts, at) != APR_SUCCESS) parts = apr_time_exp_t{};
-    char text[64];
-    apr_snprintf(text, sizeof text, "\"%04d-%02d-%02dT%02d:%02d:%02d.%03dZ\"", parts.tm_year + 1900, parts.tm_mon + 1,
-                 parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec, parts.tm_usec / 1000);
-    json.raw(text);
+    json.raw("\"");
+    json.raw(UtcText(at).text);
+    json.raw("\"");
 }
 
 void member(JsonWriter& json, const char* key, std::uint64_t value) noexcept {
@@ -114,20 +79,20 @@ void write_call(JsonWriter& json, const shm::FailedCall& call, core::Millis now,
 void write_recent(JsonWriter& json, const shm::Slot& slot, std::size_t room, apr_time_t now_wall) noexcept {
     shm::FailedCall calls[shm::kRecordedCalls];
     const std::uint32_t count = shm::read_failed_calls(slot, calls);
-    const core::Millis now = runtime.process.clock.now();
+    const core::Millis present = now();
     std::size_t used = 0;
     std::uint32_t first = count;
     while (first > 0) {
         char text[640];
         JsonWriter one(text, sizeof text);
-        write_call(one, calls[first - 1], now, now_wall);
+        write_call(one, calls[first - 1], present, now_wall);
         if (one.is_cut() || used + one.length() + 1 > room) break;
         used += one.length() + 1;
         --first;
     }
     for (std::uint32_t i = first; i < count; ++i) {
         if (i > first) json.raw(",");
-        write_call(json, calls[i], now, now_wall);
+        write_call(json, calls[i], present, now_wall);
     }
 }
 

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "httpd/config/parse.hpp"
+#include "httpd/shown.hpp"
 
 namespace cb::httpd {
 namespace {
@@ -137,10 +138,7 @@ void add_lines(apr_pool_t* p, apr_array_header_t* lines, Directive directive, co
 }  // namespace
 
 const char* utc_text(apr_pool_t* p, apr_time_t at) noexcept {
-    apr_time_exp_t parts;
-    apr_time_exp_gmt(&parts, at);
-    return apr_psprintf(p, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday,
-                        parts.tm_hour, parts.tm_min, parts.tm_sec, parts.tm_usec / 1000);
+    return apr_pstrdup(p, UtcText(at).text);
 }
 
 const char* local_text(apr_pool_t* p, apr_time_t at) noexcept {
@@ -171,12 +169,6 @@ const char* outcome_text(apr_pool_t* p, core::Outcome outcome) noexcept {
     if (core::is_status(outcome)) return apr_psprintf(p, "%u", static_cast<unsigned>(outcome));
     const char* const name = core::class_name(outcome);
     return *name == '\0' ? "unknown" : name;
-}
-
-const char* method_text(apr_pool_t* p, std::uint8_t method) noexcept {
-    // httpd registers two names for this one, and none for a method that it does not know.
-    const char* const name = method == M_GET ? "GET" : ap_method_name_of(p, method);
-    return name != nullptr ? name : "other";
 }
 
 const char* reason_phrase(apr_pool_t* p, core::Reason reason, const core::Policy& policy) noexcept {

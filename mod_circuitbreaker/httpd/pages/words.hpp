@@ -22,9 +22,6 @@ namespace cb::httpd {
 /// "timeout", "503".
 [[nodiscard]] const char* outcome_text(apr_pool_t* p, core::Outcome outcome) noexcept;
 
-/// By httpd's method number; a HEAD is a GET to it.
-[[nodiscard]] const char* method_text(apr_pool_t* p, std::uint8_t method) noexcept;
-
 /// What led to the present state, as a phrase: "5 failures in a row".
 [[nodiscard]] const char* reason_phrase(apr_pool_t* p, core::Reason reason, const core::Policy& policy) noexcept;
 
