@@ -6,11 +6,32 @@ namespace cb::httpd {
 namespace {
 
 /// In the order of httpd's numbers (httpd.h, M_GET and following).
-constexpr const char* kMethods[] = {
-    "GET",        "PUT",    "POST",   "DELETE",     "CONNECT",     "OPTIONS",         "TRACE",    "PATCH",   "PROPFIND",
-    "PROPPATCH",  "MKCOL",  "COPY",   "MOVE",       "LOCK",        "UNLOCK",          "VERSION-CONTROL",     "CHECKOUT",
-    "UNCHECKOUT", "CHECKIN", "UPDATE", "LABEL",     "REPORT",      "MKWORKSPACE",     "MKACTIVITY",          "BASELINE-CONTROL",
-    "MERGE"};
+constexpr const char* kMethods[] = {"GET",
+                                    "PUT",
+                                    "POST",
+                                    "DELETE",
+                                    "CONNECT",
+                                    "OPTIONS",
+                                    "TRACE",
+                                    "PATCH",
+                                    "PROPFIND",
+                                    "PROPPATCH",
+                                    "MKCOL",
+                                    "COPY",
+                                    "MOVE",
+                                    "LOCK",
+                                    "UNLOCK",
+                                    "VERSION-CONTROL",
+                                    "CHECKOUT",
+                                    "UNCHECKOUT",
+                                    "CHECKIN",
+                                    "UPDATE",
+                                    "LABEL",
+                                    "REPORT",
+                                    "MKWORKSPACE",
+                                    "MKACTIVITY",
+                                    "BASELINE-CONTROL",
+                                    "MERGE"};
 static_assert(M_GET == 0 && M_PATCH == 7 && M_UNLOCK == 14 && M_MERGE == 25 && std::size(kMethods) == M_MERGE + 1);
 
 }  // namespace
