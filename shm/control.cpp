@@ -95,9 +95,11 @@ core::Step apply(Slot& slot, core::Event event, const core::Policy& policy, cons
         if (is_new && (!keep_end(slot, looked, decided.word) || !settle_number(slot, seen, number))) continue;
         step("control.cas");
         if (!slot.word.compare_exchange_strong(seen, decided.word, std::memory_order_seq_cst)) continue;
+        // The time of a change is read after it: until then, readers count the time for the old state. At once, as
+        // another process may already make the next change.
+        const core::Millis at = is_new ? process.clock.now() : now;
         if (is_new) number = take_number(slot, seen, number, decided.word);
-        // A change's time is read once it has happened, not before: readers have counted on until then.
-        note_change(slot, seen, decided, number, event, policy, process, is_new ? process.clock.now() : now);
+        note_change(slot, seen, decided, number, event, policy, process, at);
         note_early(slot, looked, decided, process, now);
         if (decided.decision != core::Decision::again) {
             note_probe(slot, event, decided, policy);

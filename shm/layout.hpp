@@ -49,7 +49,7 @@ struct alignas(kLine) Header {
     Atomic64 token[2];       // of the status page's forms; 0: not drawn yet
     Atomic64 events_lost;    // lines that the event log did not take
     Atomic64 events_spell;   // events_lost + 1 when the present run of losses began; 0: there is none
-    Atomic64 events_torn;    // the log's file may end in half a line: another value for each of them; 0: it does not
+    Atomic64 events_torn;    // when it was noted that the log's file may end in half a line; 0: it does not
 };
 static_assert(sizeof(Header) == 2 * kLine);
 static_assert(alignof(Header) == kLine);
@@ -151,7 +151,7 @@ struct alignas(kLine) Slot {  // NOLINT(clang-analyzer-optin.performance.Padding
     Atomic64 recorded;  // failing calls so far
     RecordedCall recorder[kRecordedCalls];
     Atomic64 newcomers[kNewcomerWords];  // sessions that began during this recovery (newcomers.hpp)
-    Atomic64 policy[kPolicyWords];       // what the processes that use it go by (configure)
+    Atomic64 policy[kPolicyWords];       // of the processes that use the slot (configure)
     alignas(kLine) Identity identity;    // immutable while the directory says ready
 };
 inline constexpr std::uint64_t kOwnsIgnoreErrors = 1;   // the member's `+I` was set by us

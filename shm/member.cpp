@@ -245,8 +245,9 @@ bool operate(Slot& slot, const Policy& policy, const Process& process, EventKind
 }
 
 void configure(Slot& slot, const Policy& policy, const Process& process) noexcept {
-    // Relaxed: who finds a lease (seq_cst) sees what its holder had noted. In the middle of a restart a reader may see
-    // some words of the old policy and some of the new one; no value is in two words.
+    // Relaxed: who judges a probe by this policy does so long after its holder has noted it: when its lease is over, or
+    // when the holder's process has ended. In the middle of a restart a reader may see some words of the old policy and
+    // some of the new one; no value is in two words.
     std::uint64_t words[kPolicyWords];
     std::memcpy(words, &policy, sizeof words);
     for (std::uint32_t i = 0; i < kPolicyWords; ++i)

@@ -18,7 +18,7 @@ bool look(Stays& stays, const Slot& slot, const Clock& clock) noexcept {
     stays.since = slot.since.load(kRelaxed);
     for (std::size_t i = 0; i < core::kStates; ++i)
         stays.ms[i] = slot.totals.state_ms[i].load(kRelaxed);
-    // Before the second look at the word: a change that comes after that reads its own time later.
+    // Before the second look at the word: a change that comes later also has a later time.
     stays.now = clock.now();
     const core::Millis present = stays.now > stays.since ? stays.now - stays.since : 0;
     stays.ms[static_cast<std::size_t>(counted_state(stays.at.word))] += present;

@@ -85,7 +85,7 @@ extern "C" int on_pre_request(proxy_worker** worker, proxy_balancer** balancer, 
     if (runtime.registry == nullptr || r->proxyreq != PROXYREQ_REVERSE) return DECLINED;
     RequestState& state = *request_state(r, true);
     if (state.is_nested) return DECLINED;
-    close_call(state);  // Observe: mod_proxy comes again for its own failover
+    close_call(state);  // mod_proxy chooses again after a call of its own (Observe, or `maxattempts`)
     state.conf = conf;
     return take_member(state, worker, balancer, url);
 }
@@ -111,7 +111,7 @@ extern "C" int on_scheme_handler(request_rec* r, proxy_worker* worker, proxy_ser
         finish_call(*state, outcome);
         const HeldAnswer answer = held_answer(state->call);
         const bool has_no_connection = may_go_on(*state, rv, outcome, attempts);
-        if (has_no_connection) --state->failover.tries;  // its member has got nothing
+        if (has_no_connection) --state->failover.tries;  // nothing was sent to its member
         const bool is_withheld = has_no_connection || is_withheld_at_end(*state, outcome);
         if (!is_withheld || !go_elsewhere(*state, &worker, &url)) {
             show_environment(*state);

@@ -12,7 +12,8 @@ struct UtcText {
     explicit UtcText(apr_time_t at) noexcept;
 };
 
-/// `method`: httpd's number of it (M_GET is HEAD's too). "other" for one that httpd has no number for.
+/// `method`: httpd's number of it (M_GET is HEAD's too). "other" for one that a module or a directive has registered,
+/// and for one that httpd does not know.
 [[nodiscard]] const char* method_name(int method) noexcept;
 
 }  // namespace cb::httpd

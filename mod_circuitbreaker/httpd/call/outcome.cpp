@@ -87,7 +87,7 @@ Outcome http_not_sent(const RequestState& state, int rv) noexcept {
     if (call.seen.told != Outcome::none) return call.seen.told;
     if (is_local(call, rv)) return Outcome::local;
     // It broke while the request was being written (ap_proxy_pass_brigade): some of it may have arrived. Without a
-    // body, or with nothing of it written, it is all the same what the client sends.
+    // body, or with nothing of it written, what the client sends makes no difference.
     if (rv == HTTP_BAD_GATEWAY && call.seen.has_connection) {
         if (state.body != nullptr && call.seen.has_written) return Outcome::upload;
         constexpr std::size_t kTakenAtOnce = 16384;  // by a new connection's buffers; it broke before it had all

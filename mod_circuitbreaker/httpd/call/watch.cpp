@@ -40,7 +40,7 @@ bool has_data(const apr_bucket_brigade* bb) noexcept {
     return false;
 }
 
-/// Remembers how it ended.
+/// Reads on, and notes how reading ended.
 apr_status_t read_on(Call& call, const ap_filter_t* f, apr_bucket_brigade* bb, ap_input_mode_t mode,
                      apr_read_type_e block, apr_off_t readbytes) noexcept {
     const apr_status_t rv = ap_get_brigade(f->next, bb, mode, block, readbytes);
@@ -56,7 +56,7 @@ apr_status_t read_on(Call& call, const ap_filter_t* f, apr_bucket_brigade* bb, a
     return rv;
 }
 
-/// Out of the way of the lines that follow.
+/// A function of its own, so that the one for all other lines stays small.
 [[gnu::noinline]] apr_status_t read_first_line(RequestState& state, const ap_filter_t* f, apr_bucket_brigade* bb,
                                                ap_input_mode_t mode, apr_read_type_e block,
                                                apr_off_t readbytes) noexcept {

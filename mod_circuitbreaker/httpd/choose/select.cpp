@@ -74,9 +74,15 @@ proxy_worker** list_of_members(const RequestState& state) noexcept {
     return static_cast<proxy_worker**>(apr_palloc(state.r->pool, room * sizeof(proxy_worker*)));
 }
 
+/// Adds a member to a list of them, once.
+void add(proxy_worker** members, int& count, proxy_worker* worker) noexcept {
+    if (std::find(members, members + count, worker) == members + count) members[count++] = worker;
+}
+
 void note_tried(RequestState& state, proxy_worker* worker) noexcept {
     if (state.tried == nullptr) state.tried = list_of_members(state);
-    state.tried[state.tried_count++] = worker;
+    add(state.tried, state.tried_count, worker);
+    state.has_gone_on = true;
 }
 
 /// `worker` has failed the request, and mod_proxy chooses again.
@@ -86,13 +92,12 @@ void note_failed(RequestState& state, proxy_worker* worker) noexcept {
         state.failed_of = state.balancer;
         state.failed_count = 0;
     }
-    proxy_worker** const end = state.failed + state.failed_count;
-    if (std::find(state.failed, end, worker) == end) state.failed[state.failed_count++] = worker;
+    add(state.failed, state.failed_count, worker);
 }
 
-/// No member is left. After a call that failed, the client gets the answer of that call instead of a refusal.
+/// No member is left. If the request was to go on after a call that failed, that call's answer stands: no refusal.
 int give_up(RequestState& state, const Mask& mask) noexcept {
-    if (state.failover.calls > 0) return HTTP_SERVICE_UNAVAILABLE;
+    if (state.has_gone_on) return HTTP_SERVICE_UNAVAILABLE;
     note_refusals(state, mask);
     return refuse(state);
 }
@@ -100,8 +105,8 @@ int give_up(RequestState& state, const Mask& mask) noexcept {
 /// No member is left to ask.
 constexpr int kNobody = -100;
 
-/// Lets mod_proxy choose until a permit can be taken. Each round has one member less, so this ends. With `last_resort`
-/// it goes on with the open members, one after the other.
+/// Lets mod_proxy choose until a permit can be taken. Each round has one member less, or is the last, so this ends.
+/// With `last_resort` it goes on with the open members, one after the other.
 int choose_among(RequestState& state, Mask& mask, bool last_resort, proxy_worker** worker, proxy_balancer** balancer,
                  char** url) noexcept {
     for (;;) {
@@ -127,7 +132,10 @@ int choose_among(RequestState& state, Mask& mask, bool last_resort, proxy_worker
         const shm::Refusal refusal = take_permit(state, **worker, mask.last_resort() == *worker);
         if (refusal == shm::Refusal::none) return OK;
         // Another process was faster. Choose again without this member, from the original URL.
-        if (!mask.hide(**worker, refusal)) return give_up(state, mask);  // added since the mask was made
+        if (!mask.hide(**worker, refusal)) {  // the mask does not know it: it was added meanwhile
+            *worker = nullptr;
+            return give_up(state, mask);
+        }
         *url = apr_pstrdup(state.r->pool, state.balancer_url);
     }
 }

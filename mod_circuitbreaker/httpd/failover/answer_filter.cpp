@@ -92,7 +92,8 @@ bool go_on(RequestState& state, apr_bucket_brigade* bb, bool is_end) noexcept {
 apr_status_t pass_timed(RequestState& state, ap_filter_t* f, apr_bucket_brigade* bb, bool is_end) noexcept {
     Call& call = state.call;
     if (is_end || call.is_finished()) return pass_or_hold(state, f, bb, is_end);
-    constexpr core::Millis kPause = 20;  // since all else was passed on: then mod_proxy has waited for the member
+    constexpr core::Millis kPause =
+        20;  // a longer one since the last part was passed on: mod_proxy was waiting for the member
     const core::Millis before = now();
     if (call.seen.caught_up_at == 0 || before - call.seen.passed_at >= kPause) {
         call.seen.caught_up_at = before;
@@ -125,7 +126,7 @@ extern "C" apr_status_t on_answer_of_handler(ap_filter_t* f, apr_bucket_brigade*
         is_end = go_on(state, bb, is_end);
     }
     const apr_status_t rv = pass_timed(state, f, bb, is_end);
-    // (What reads SCGI's socket returns how that ended.)
+    // For SCGI the result is that of reading from the member, which happens while the bucket is passed on.
     if (rv != APR_SUCCESS && !part.is_read_later && !call.answer.is_cut && !call.is_broken_off()) {
         call.seen.is_pass_failed = true;
     }

@@ -31,18 +31,24 @@ class GlobalLock {
   public:
     explicit GlobalLock(proxy_balancer& balancer) noexcept
         : balancer_(balancer),
-          is_held_(balancer.gmutex == nullptr || apr_global_mutex_trylock(balancer.gmutex) == APR_SUCCESS) {}
+          result_(balancer.gmutex != nullptr ? apr_global_mutex_trylock(balancer.gmutex) : APR_ENOTIMPL) {}
     ~GlobalLock() {
-        if (is_held_) (void)PROXY_GLOBAL_UNLOCK(&balancer_);
+        if (result_ == APR_SUCCESS) (void)PROXY_GLOBAL_UNLOCK(&balancer_);
     }
     GlobalLock(const GlobalLock&) = delete;
     GlobalLock& operator=(const GlobalLock&) = delete;
-    [[nodiscard]] bool is_held() const noexcept { return is_held_; }
+    /// A member is being added. (A lock that is gone, as for a child of before a restart, is held by nobody.)
+    [[nodiscard]] bool is_busy() const noexcept { return APR_STATUS_IS_EBUSY(result_); }
 
   private:
     proxy_balancer& balancer_;
-    bool is_held_;
+    apr_status_t result_;
 };
+
+/// Other threads add to the array: a plain field of httpd's, so its length is read as an atomic.
+int length_of(const apr_array_header_t& workers) noexcept {
+    return __atomic_load_n(&workers.nelts, __ATOMIC_ACQUIRE);  // acquire: what the length counts is looked at next
+}
 
 std::uint32_t place_of(const void* key, std::uint32_t size) noexcept {
     return static_cast<std::uint32_t>((reinterpret_cast<std::uintptr_t>(key) >> 4U) * 0x9E3779B97F4A7C15U >> 32U) &
@@ -72,7 +78,7 @@ void MemberLists::build(apr_pool_t* pconf, server_rec* main_server) noexcept {
         Balancer* const known = find(balancer.workers);
         known->workers = balancer.workers;
         void* const memory = apr_palloc(pconf, size_of_list(*balancer.workers));
-        known->list.store(copy(memory, *balancer.workers, balancer.wupdated), std::memory_order_relaxed);  // one thread
+        known->list.store(copy(memory, *balancer.workers), std::memory_order_relaxed);  // relaxed: one thread
     });
 }
 
@@ -84,11 +90,18 @@ MemberLists::Balancer* MemberLists::find(const apr_array_header_t* workers) noex
     return &table_[i];
 }
 
-MemberLists::List* MemberLists::copy(void* memory, const apr_array_header_t& workers, apr_time_t updated) noexcept {
+const MemberLists::List* MemberLists::copy(void* memory, const apr_array_header_t& workers) noexcept {
     if (memory == nullptr) return nullptr;
-    auto* const list = new (memory) List{updated, static_cast<std::uint32_t>(workers.nelts), nullptr};
+    auto* const list = new (memory) List{workers.nelts, 0, nullptr};
     list->member = reinterpret_cast<proxy_worker**>(list + 1);
-    if (list->count > 0) std::memcpy(list->member, workers.elts, list->count * sizeof(proxy_worker*));
+    for (int i = 0; i < workers.nelts; ++i) {
+        proxy_worker* const worker = APR_ARRAY_IDX(&workers, i, proxy_worker*);
+        if (worker != nullptr && worker->s != nullptr) {
+            list->member[list->count++] = worker;
+        } else {
+            list->seen = -1;
+        }
+    }
     return list;
 }
 
@@ -96,25 +109,27 @@ MemberLists::List* MemberLists::copy(void* memory, const apr_array_header_t& wor
 void MemberLists::renew(Balancer& known, proxy_balancer& balancer) noexcept {
     const ThreadLock lock(balancer);
     const GlobalLock others(balancer);
-    if (!lock.is_held() || !others.is_held()) return;
-    // Both locks held: no other thread is here.
-    List* const present = known.list.load(std::memory_order_relaxed);
-    if (present != nullptr && present->count == static_cast<std::uint32_t>(balancer.workers->nelts)) {
-        present->updated.store(balancer.wupdated, std::memory_order_relaxed);  // a number that tells of nothing else
-        return;
+    if (!lock.is_held() || others.is_busy()) return;
+    // Acquire: its count is looked at.
+    const List* present = known.list.load(std::memory_order_acquire);
+    void* const memory = std::malloc(size_of_list(*balancer.workers));
+    const List* const list = copy(memory, *balancer.workers);
+    const auto is_better = [&]() noexcept {
+        return list != nullptr && (present == nullptr || list->count > present->count || list->seen > present->seen);
+    };
+    while (is_better()) {
+        // Release: who finds the copy finds it filled in. It is never freed, as requests may be reading it; there is
+        // about one for each member that is added.
+        if (known.list.compare_exchange_weak(present, list, std::memory_order_acq_rel)) return;
     }
-    // Never freed, as requests may be reading it. There is one for each member that is added.
-    List* const list = copy(std::malloc(size_of_list(*balancer.workers)), *balancer.workers, balancer.wupdated);
-    // Release: who finds the copy finds it filled in.
-    if (list != nullptr) known.list.store(list, std::memory_order_release);
+    std::free(memory);
 }
 
 Members MemberLists::of(proxy_balancer& balancer) noexcept {
     Balancer& known = *find(balancer.workers);
     if (known.workers == nullptr) return {};
     const List* list = known.list.load(std::memory_order_acquire);
-    // mod_proxy writes `wupdated` when the new member's record is complete.
-    if (list == nullptr || list->updated.load(std::memory_order_relaxed) < balancer.wupdated) {
+    if (list == nullptr || list->seen != length_of(*balancer.workers)) {
         renew(known, balancer);
         list = known.list.load(std::memory_order_acquire);
     }

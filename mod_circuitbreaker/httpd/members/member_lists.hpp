@@ -1,11 +1,12 @@
 // The members of each balancer, safe to read while others are added.
 //
 // Purpose: mod_proxy adds a member (balancer-manager, another process) to an array that other threads read. For a
-// moment the array holds a record whose fields are not written yet, and it may move to other memory. So the members are
-// copied under mod_proxy's locks, once after each change, and requests read the copy.
-// Thread safety: build() in post_config; of() from any thread. It takes a lock only after a change, and then the one
-// that mod_proxy_balancer takes for each request.
-// Invariants: a copy never changes and is never freed. A record in it is complete.
+// moment the array holds a record whose fields are not written yet, and the array may move to other memory. So the
+// complete records are copied under mod_proxy's locks, each time the array has grown, and requests read the copy.
+// Thread safety: build() in post_config; of() from any thread. It takes a lock only when the array has grown, and then
+// the one that mod_proxy_balancer takes for each request. Virtual hosts that inherit a balancer share its array, but
+// each of them has its own locks: mod_proxy does not exclude those from each other, nor do we.
+// Invariants: a copy never changes and is never freed. Each record in it belongs to a member.
 #ifndef CIRCUITBREAKER_HTTPD_MEMBERS_MEMBER_LISTS_HPP
 #define CIRCUITBREAKER_HTTPD_MEMBERS_MEMBER_LISTS_HPP
 
@@ -32,17 +33,17 @@ class MemberLists {
 
   private:
     struct List {
-        std::atomic<apr_time_t> updated;  // proxy_balancer::wupdated of the last look
+        int seen;  // length of the array when it was copied; -1: some of it was not complete
         std::uint32_t count;
         proxy_worker** member;
     };
     struct Balancer {
-        const apr_array_header_t* workers;  // the key: virtual hosts that inherit a balancer share the array
-        std::atomic<List*> list;
+        const apr_array_header_t* workers;  // the key: the same for all virtual hosts that inherit the balancer
+        std::atomic<const List*> list;
     };
     Balancer* find(const apr_array_header_t* workers) noexcept;
     static std::size_t size_of_list(const apr_array_header_t& workers) noexcept;
-    static List* copy(void* memory, const apr_array_header_t& workers, apr_time_t updated) noexcept;
+    static const List* copy(void* memory, const apr_array_header_t& workers) noexcept;
     static void renew(Balancer& known, proxy_balancer& balancer) noexcept;
 
     Balancer* table_ = nullptr;

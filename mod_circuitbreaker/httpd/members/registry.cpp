@@ -227,8 +227,16 @@ Breaker* Registry::adopt(const proxy_worker& worker) noexcept {
 }
 
 void Registry::know_all_members() noexcept {
-    for_each_balancer(main_server_, [&](server_rec* s, proxy_balancer& balancer) noexcept {
-        sync_members(balancer, s, proxy_conf(s));
+    // Also in the copies of virtual hosts that inherit a balancer: each has its own memory for members added at run
+    // time.
+    for (server_rec* s = main_server_; s != nullptr; s = s->next) {
+        proxy_server_conf* const conf = proxy_conf(s);
+        if (s != main_server_ && conf == proxy_conf(main_server_)) continue;
+        auto* const balancers = reinterpret_cast<proxy_balancer*>(conf->balancers->elts);
+        for (int b = 0; b < conf->balancers->nelts; ++b)
+            sync_members(balancers[b], s, conf);
+    }
+    for_each_balancer(main_server_, [&](server_rec*, proxy_balancer& balancer) noexcept {
         for (const proxy_worker* const worker : members(balancer))
             (void)find(*worker);
     });

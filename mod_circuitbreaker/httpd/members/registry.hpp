@@ -38,8 +38,7 @@ struct Breaker {
     shm::Identity identity;
     std::atomic<shm::Slot*> slot;  // nullptr: runs without a breaker (table full, or being claimed by another process)
     std::atomic<std::uint64_t> last_check;  // what health.cpp has seen in this process
-    // No use trying to bind again. Relaxed: what is known when the breaker is made is published with it, and who misses
-    // what another thread has found out asks the table once more.
+    // It can't be bound. Relaxed: a thread that misses what another one has just found out asks the table once more.
     std::atomic<bool> is_final;
 
     [[nodiscard]] bool is_enforcing() const noexcept { return policy.mode == core::Mode::on; }

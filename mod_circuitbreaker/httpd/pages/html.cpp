@@ -1,5 +1,7 @@
 #include "html.hpp"
 
+#include <algorithm>
+
 #include <cstring>
 
 #include "html_member.hpp"
@@ -20,18 +22,14 @@ struct Census {
     std::uint32_t members = 0;
 };
 
-bool is_observing(std::uint32_t index) noexcept {
-    const Breaker* const breaker = breaker_at(index);
-    return breaker != nullptr && breaker->policy.mode == core::Mode::observe;
-}
-
 Census census_of(const MemberList& members) noexcept {
     Census census;
     for (std::uint32_t i = 0; i < members.count; ++i) {
         const core::State state = state_of_member(members.index[i]);
         ++census.in_state[static_cast<std::size_t>(state)];
         ++census.members;
-        (is_observing(members.index[i]) ? census.observed : census.out) += is_out(state) ? 1U : 0U;
+        (mode_of_member(members.index[i]) == core::Mode::observe ? census.observed : census.out) +=
+            is_out(state) ? 1U : 0U;
         census.recovering += state == core::State::recovering ? 1U : 0U;
     }
     return census;
@@ -125,8 +123,15 @@ void write_trouble(const HtmlOut& out, const MemberList& members, const Census& 
     if (census.recovering > 0) out.print(", %u recovering", census.recovering);
     if (census.observed > 0) out.print(", %u would be out if it were not only observed", census.observed);
     out.put(":<ul>\n");
-    for_each_member(members, [&](const MemberSnapshot& member) noexcept {
-        if (!member.is_out() && member.state() != core::State::recovering) return;
+    const auto is_in_trouble = [](core::State state) noexcept {
+        return is_out(state) || state == core::State::recovering;
+    };
+    auto* const index = static_cast<std::uint32_t*>(apr_palloc(out.p, members.count * sizeof(std::uint32_t)));
+    const auto* const end = std::copy_if(members.index, members.index + members.count, index,
+                                         [&](std::uint32_t i) noexcept { return is_in_trouble(state_of_member(i)); });
+    const MemberList troubled{index, static_cast<std::uint32_t>(end - index)};
+    for_each_member(troubled, [&](const MemberSnapshot& member) noexcept {
+        if (!is_in_trouble(member.state())) return;
         out.put("<li>");
         write_state(out, member.state());
         out.print(" <a class=\"name\" href=\"#m-%s\">", member.id);

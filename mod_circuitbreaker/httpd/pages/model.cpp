@@ -145,6 +145,11 @@ const Breaker* breaker_at(std::uint32_t index) noexcept {
     return runtime.registry != nullptr ? runtime.registry->at(index) : nullptr;
 }
 
+core::Mode mode_of_member(std::uint32_t index) noexcept {
+    const Breaker* const breaker = breaker_at(index);
+    return breaker != nullptr ? breaker->policy.mode : shm::noted_policy(runtime.segment.slots[index]).mode;
+}
+
 core::State state_of_member(std::uint32_t index) noexcept {
     return core::state_of(runtime.segment.slots[index].word.load(kRelaxed));
 }

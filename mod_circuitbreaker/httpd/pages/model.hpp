@@ -46,7 +46,7 @@ struct MemberSnapshot {
     shm::Identity identity;
     char id[kIdText];        // of its identity: the same as long as its names are
     const Breaker* breaker;  // nullptr: no configuration has it any more, but children of before still use it
-    core::Policy policy;     // the defaults without a breaker
+    core::Policy policy;     // without a breaker that of those children
     const char* name;
     const char* balancer;        // "" for a worker without one
     const char* vhost;           // "" without a breaker
@@ -84,6 +84,7 @@ struct MemberSnapshot {
 /// The breaker alone, or nullptr.
 [[nodiscard]] const Breaker* breaker_at(std::uint32_t index) noexcept;
 /// The state alone.
+[[nodiscard]] core::Mode mode_of_member(std::uint32_t index) noexcept;
 [[nodiscard]] core::State state_of_member(std::uint32_t index) noexcept;
 /// Open, half-open, forced open: it does not take its traffic.
 [[nodiscard]] constexpr bool is_out(core::State state) noexcept {

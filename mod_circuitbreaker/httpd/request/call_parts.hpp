@@ -34,8 +34,8 @@ enum class Interim : std::uint8_t { none, fields, fields_of_continue, continued 
 /// afterwards (in TLS 1.3 a server checks the client's certificate after the handshake).
 enum class Handshake : std::uint8_t { none, done, failed, broken };
 
-/// How far the call has come, in this order. Over HTTP and uwsgi all steps are seen, over other protocols only the
-/// last.
+/// How far the call has come, in this order; a `100 Continue` sets it back to the beginning. Over HTTP and uwsgi all
+/// steps are seen, over other protocols only the last.
 enum class Reached : std::uint8_t {
     nothing,
     sent,   // the request, as far as it is sent before the member answers
@@ -43,8 +43,8 @@ enum class Reached : std::uint8_t {
     headers,
 };
 
-/// How far the answer has come on its way to the client, also if it is held back. (An error can end an answer of which
-/// nothing was read, so these are not further steps of Reached.)
+/// How far the answer has come on its way to the client, also if it is held back. These are no further steps of
+/// Reached: an error may pass before anything of an answer was read.
 enum class Passing : std::uint8_t {
     nothing,
     begun,
@@ -142,7 +142,7 @@ struct Call {
     [[nodiscard]] bool is_probe() const noexcept { return target.permit.kind == shm::PermitKind::probe; }
     [[nodiscard]] bool is_finished() const noexcept { return ended.stage >= Stage::finished; }
     [[nodiscard]] bool is_settled() const noexcept { return ended.stage >= Stage::settled; }
-    // False where nothing has told of it, even once headers have come (FCGI, SCGI, AJP, HTTP/2).
+    // Always false over FCGI, SCGI, AJP and HTTP/2, where no hook tells of it; then only the headers are seen.
     [[nodiscard]] bool is_sent() const noexcept { return seen.reached >= Reached::sent && seen.sent_at != 0; }
     [[nodiscard]] bool has_bytes() const noexcept { return seen.reached >= Reached::bytes && seen.first_byte_at != 0; }
     [[nodiscard]] bool has_headers() const noexcept { return seen.reached >= Reached::headers; }

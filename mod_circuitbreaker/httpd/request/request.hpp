@@ -49,8 +49,9 @@ struct RequestState {
     proxy_server_conf* conf = nullptr;
     proxy_balancer* balancer = nullptr;  // the real one; nullptr for a worker without
     const char* balancer_url = nullptr;  // *url before a member was chosen
-    proxy_worker** tried = nullptr;      // members that have been sent this request, or have refused it
+    proxy_worker** tried = nullptr;      // members that have been called for this request
     int tried_count = 0;
+    bool has_gone_on = false;                   // or was to: after a call that failed, another member was looked for
     proxy_worker** failed = nullptr;            // members without a breaker that have failed this request
     const proxy_balancer* failed_of = nullptr;  // the balancer of `failed`
     int failed_count = 0;
