@@ -121,6 +121,21 @@ TEST_P(Manager, AnAddedMemberIsOnEveryPageOfEveryChildBeforeItsFirstRequest) {
     }
 }
 
+TEST_P(Manager, AMemberAddedThroughAVirtualHostThatInheritsTheBalancerIsKnownToEveryChild) {
+    // Its line of mod_proxy's gives it a copy of the balancer, with memory of its own for added members.
+    Httpd httpd(options(config(counting_policy, member_line(first_), seats_at(seats_)) +
+                        "<VirtualHost *>\n    ServerName inner\n    ProxyPass /nowhere !\n</VirtualHost>\n"));
+    httpd.start();
+    ASSERT_TRUE(httpd.wait_for_children(children));
+    add_member(httpd, added_);
+    const std::string known = "(\"member\":\"" + added_.member() + "\",\"mode\":\"On\")";
+    in_every_child(httpd, "/breakers?format=json",
+                   [&](const Response& page) { return !first_match(page.body, known).empty(); });
+    enable_member(httpd, added_);
+    added_.answer(Reply::status(503));
+    in_every_child(httpd, "/app/x", [](const Response& response) { return !response.backend().empty(); });
+}
+
 TEST_P(Manager, AnAddedMemberTakesActionsInEveryChildBeforeItsFirstRequest) {
     Httpd httpd(options(config(counting_policy, member_line(first_), seats_at(seats_))));
     httpd.start();
