@@ -29,7 +29,7 @@ core::Flapping figures_of(const Slot& slot, const core::Policy& policy, std::uin
     Millis began = 0;            // the first of them
     for (const HistoryEntry& entry : history) {
         const bool is_within = ((now - entry.at) & core::kTimeMask) <= span;
-        if (entry.reason == Reason::reset || entry.reason == Reason::forced) {  // counted anew from here on
+        if (entry.reason == Reason::reset) {  // counted anew; it ends what an operator has forced too
             figures = {.span = span};
             openings = 0;
         } else if (entry.to == State::open) {
