@@ -10,98 +10,83 @@
 namespace cb::shm {
 namespace {
 
-using core::Flapping;
 using core::Millis;
 using core::Reason;
 using core::State;
+using core::Verdict;
 
 constexpr auto kRelaxed = std::memory_order_relaxed;  // figures for people
-constexpr std::uint32_t kNoJitter = 1U << 31U;
+constexpr double kEnoughCalls = 100;                  // before anything is called usual
 
-using History = std::span<const HistoryEntry>;
-
-/// Times in the history wrap.
-Millis between(Millis from, Millis to) noexcept {
-    return (to - from) & core::kTimeMask;
-}
-
-void look_at_openings(Flapping& figures, History history, Millis now) noexcept {
-    bool was_closed = false;
-    Millis began = 0;
-    std::uint32_t openings = 0;  // since then
+core::Flapping figures_of(const Slot& slot, const core::Policy& policy, std::uint32_t level, Millis now) noexcept {
+    const Millis span = 10 * core::open_time_at(policy.open_time, level, 1U << 31U);  // without jitter
+    core::Flapping figures{.span = span};
+    HistoryEntry entries[kHistory];
+    FailedCall calls[kRecordedCalls];
+    const std::span failing(calls, read_failed_calls(slot, calls));
+    const std::span history(entries, read_history(slot, entries));
+    std::uint32_t openings = 0;  // since it was last closed
+    Millis began = 0;            // the first of them
     for (const HistoryEntry& entry : history) {
-        const bool is_within = between(entry.at, now) <= figures.span;
-        const bool is_closed = entry.to == State::closed || entry.to == State::recovering;
-        if (entry.reason == Reason::reset || entry.reason == Reason::forced) {  // counted anew from here on
-            figures = {.span = figures.span};
+        const bool is_within = ((now - entry.at) & core::kTimeMask) <= span;
+        if (entry.reason == Reason::reset) {  // counted anew; it ends what an operator has forced too
+            figures = {.span = span};
             openings = 0;
-            was_closed = false;
-            continue;
+        } else if (entry.to == State::open) {
+            if (is_within) {
+                ++figures.openings;
+                figures.reasons |= 1U << static_cast<unsigned>(entry.reason);
+                figures.after_recovery += openings == 0 && entry.level > 0;
+            }
+            if (openings++ == 0) began = entry.at;
+        } else if (entry.to == State::half_open) {
+            const Millis end = &entry == &history.back() ? now : (&entry + 1)->at;
+            for (const FailedCall& call : failing) {
+                if (call.at < entry.at + call.latency || call.at > end) continue;  // no probe
+                const bool is_timeout = call.outcome == core::Outcome::timeout;
+                const bool is_good = core::builtin_verdict(call.outcome) == Verdict::success;  // but slow
+                const Millis limit = is_timeout ? policy.probe_timeout : is_good ? policy.slow_call.threshold : 0;
+                ++figures.failed_probes;
+                if (limit > 0 && call.latency >= limit && call.latency <= limit + limit / 4 + 100)
+                    ++(is_timeout ? figures.timed_out_probes : figures.slow_probes);
+            }
+        } else {
+            if (openings > 1 && is_within) {
+                figures.recovery = std::max(figures.recovery, (entry.at - began) & core::kTimeMask);
+                figures.is_recovered = true;
+            }
+            openings = 0;
         }
-        if (entry.to == State::open && openings++ == 0) began = entry.at;
-        if (entry.to == State::open && is_within) {
-            ++figures.openings;
-            figures.by_failure_rate |= entry.reason == Reason::failure_rate;
-            figures.by_slow_rate |= entry.reason == Reason::slow_rate;
-            figures.by_consecutive_failures |= entry.reason == Reason::consecutive_failures;
-            if (was_closed && entry.level > 0) ++figures.after_recovery;
-        }
-        if (is_closed && openings > 1 && is_within) {
-            figures.recovery = std::max(figures.recovery, between(began, entry.at));
-            figures.is_recovered = true;
-        }
-        if (is_closed) openings = 0;
-        was_closed = is_closed;
     }
-    if (!figures.is_recovered && openings > 1) figures.recovery = between(began, now);
-}
+    if (!figures.is_recovered && openings > 1) figures.recovery = (now - began) & core::kTimeMask;
 
-/// A call that began and ended within one half-open state was a probe.
-bool was_probe(const FailedCall& call, History history) noexcept {
-    for (std::size_t i = 0; i < history.size(); ++i) {
-        if (history[i].to != State::half_open || call.at < history[i].at + call.latency) continue;
-        if (i + 1 == history.size() || call.at <= history[i + 1].at) return true;
+    const auto number = [](const Atomic64& total) { return static_cast<double>(total.load(kRelaxed)); };
+    const auto judged = [&](Verdict verdict) { return number(slot.totals.verdict[static_cast<unsigned>(verdict)]); };
+    const double failures = judged(Verdict::failure) + judged(Verdict::fatal) + judged(Verdict::tolerate);
+    const double all = failures + judged(Verdict::success);
+    double all_openings = 0;
+    for (const auto& from : slot.totals.transition)
+        all_openings += number(from[static_cast<unsigned>(State::open)]);
+    if (all >= kEnoughCalls) {
+        figures.failing = failures / all;
+        figures.slow = std::min(number(slot.totals.slow) / all, 1.0);
+        figures.calls_per_opening = all / all_openings;
     }
-    return false;
+    return figures;
 }
 
 }  // namespace
 
-Flapping figures_of(const Slot& slot, const core::Policy& policy, std::uint32_t level, Millis now) noexcept {
-    HistoryEntry entries[kHistory];
-    const History history(entries, read_history(slot, entries));
-    Flapping figures{.span = core::kFlappingSpans * core::open_time_at(policy.open_time, level, kNoJitter)};
-    look_at_openings(figures, history, now);
-    FailedCall calls[kRecordedCalls];
-    for (const FailedCall& call : std::span(calls, read_failed_calls(slot, calls))) {
-        if (!was_probe(call, history)) continue;
-        ++figures.failed_probes;
-        const bool is_timeout = call.outcome == core::Outcome::timeout;
-        const Millis limit = is_timeout ? policy.probe_timeout : policy.slow_call.threshold;
-        if (core::is_just_above(call.latency, limit)) ++(is_timeout ? figures.timed_out_probes : figures.slow_probes);
-    }
-    const Totals& totals = slot.totals;
-    for (const core::Verdict verdict : {core::Verdict::failure, core::Verdict::fatal, core::Verdict::tolerate})
-        figures.failures += totals.verdict[static_cast<std::size_t>(verdict)].load(kRelaxed);
-    figures.calls = figures.failures + totals.verdict[static_cast<std::size_t>(core::Verdict::success)].load(kRelaxed);
-    figures.slow_calls = std::min(totals.slow.load(kRelaxed), figures.calls);
-    for (const auto& from : totals.transition)
-        figures.all_openings += from[static_cast<std::size_t>(State::open)].load(kRelaxed);
-    return figures;
-}
-
 void watch_flapping(Slot& slot, const core::Word& before, const core::Word& after, const core::Policy& policy,
                     const Process& process, Millis now) noexcept {
-    const bool is_proven_well =
-        after.state == State::closed && before.state == State::closed && before.tripped && !after.tripped;
+    const bool is_proven_well = after.state == State::closed && before.tripped && !after.tripped;
     if (after.state != State::open && !is_proven_well) return;
-    if (after.state == before.state && slot.flapping.load(kRelaxed) == 0) return;
-    const Flapping figures = figures_of(slot, policy, after.level, now);
-    if (figures.openings <= core::kFlappingOpenings) {
+    const core::Flapping figures = figures_of(slot, policy, after.level, now);
+    if (figures.openings <= 3) {
         if (after.level == 0) slot.flapping.store(0, kRelaxed);
         return;
     }
-    if (after.state != State::open) return;
+    if (is_proven_well) return;
     step("flapping.found");
     std::uint64_t none = 0;
     // The CAS alone decides who reports; nothing else is read through it.

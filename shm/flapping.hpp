@@ -1,22 +1,16 @@
-// Flapping in shared memory: noticed when a breaker opens, reported once by one process.
+// Flapping: a breaker that opens more than 3 times within 10 of its open times (that of its present level).
 //
-// Purpose: gathers the figures (core/flapping.hpp) from the last changes of state, the last failing calls and the
-// totals.
 // Thread safety: any number of threads and processes, lock-free. If a child is killed before it has reported, the next
 // opening is reported.
 // Invariants: Slot.flapping is set by the CAS of the one process that reports. It is cleared by an operator's reset, or
-// when both hold: the breaker has been well (level 0 by evidence), and has not opened more than kFlappingOpenings times
-// within kFlappingSpans of its open times. That is checked when the evidence comes, and at the next opening.
+// when both hold: the breaker has been well (level 0), and it no longer opens that often. That is looked at when it is
+// proven well, and at the next opening.
 #ifndef CIRCUITBREAKER_SHM_FLAPPING_HPP
 #define CIRCUITBREAKER_SHM_FLAPPING_HPP
 
 #include "member.hpp"
 
 namespace cb::shm {
-
-/// The figures at `now`, for a breaker at `level`.
-[[nodiscard]] core::Flapping figures_of(const Slot& slot, const core::Policy& policy, std::uint32_t level,
-                                        core::Millis now) noexcept;
 
 /// After a change from `before` to `after` that this process has carried out and noted in the history.
 void watch_flapping(Slot& slot, const core::Word& before, const core::Word& after, const core::Policy& policy,
