@@ -18,6 +18,12 @@ using core::Verdict;
 constexpr auto kRelaxed = std::memory_order_relaxed;  // figures for people
 constexpr double kEnoughCalls = 100;                  // before anything is called usual
 
+/// Times in the history wrap. Of two changes at one moment, the later one may have been noted with the earlier time.
+Millis between(Millis from, Millis to) noexcept {
+    const Millis span = (to - from) & core::kTimeMask;
+    return span <= core::kTimeMask / 2 ? span : 0;
+}
+
 core::Flapping figures_of(const Slot& slot, const core::Policy& policy, std::uint32_t level, Millis now) noexcept {
     const Millis span = 10 * core::open_time_at(policy.open_time, level, 1U << 31U);  // without jitter
     core::Flapping figures{.span = span};
@@ -28,7 +34,7 @@ core::Flapping figures_of(const Slot& slot, const core::Policy& policy, std::uin
     std::uint32_t openings = 0;  // since it was last closed
     Millis began = 0;            // the first of them
     for (const HistoryEntry& entry : history) {
-        const bool is_within = ((now - entry.at) & core::kTimeMask) <= span;
+        const bool is_within = between(entry.at, now) <= span;
         if (entry.reason == Reason::reset) {  // counted anew; it ends what an operator has forced too
             figures = {.span = span};
             openings = 0;
@@ -52,13 +58,13 @@ core::Flapping figures_of(const Slot& slot, const core::Policy& policy, std::uin
             }
         } else {
             if (openings > 1 && is_within) {
-                figures.recovery = std::max(figures.recovery, (entry.at - began) & core::kTimeMask);
+                figures.recovery = std::max(figures.recovery, between(began, entry.at));
                 figures.is_recovered = true;
             }
             openings = 0;
         }
     }
-    if (!figures.is_recovered && openings > 1) figures.recovery = (now - began) & core::kTimeMask;
+    if (!figures.is_recovered && openings > 1) figures.recovery = between(began, now);
 
     const auto number = [](const Atomic64& total) { return static_cast<double>(total.load(kRelaxed)); };
     const auto judged = [&](Verdict verdict) { return number(slot.totals.verdict[static_cast<unsigned>(verdict)]); };
