@@ -4,7 +4,6 @@
 
 #include <cstring>
 
-#include "html_member.hpp"
 #include "style.hpp"
 #include "words.hpp"
 

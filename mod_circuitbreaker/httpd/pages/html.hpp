@@ -5,15 +5,9 @@
 #ifndef CIRCUITBREAKER_HTTPD_PAGES_HTML_HPP
 #define CIRCUITBREAKER_HTTPD_PAGES_HTML_HPP
 
-#include "actions.hpp"
+#include "html_member.hpp"
 
 namespace cb::httpd {
-
-struct PageOptions {
-    unsigned refresh = 5;  // seconds; 0: not by itself
-    Controls controls;
-    const char* member = nullptr;  // its id, if one alone was asked for
-};
 
 void write_html(request_rec* r, const MemberList& members, const PageOptions& options) noexcept;
 

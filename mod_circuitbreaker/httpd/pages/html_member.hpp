@@ -5,10 +5,16 @@
 #ifndef CIRCUITBREAKER_HTTPD_PAGES_HTML_MEMBER_HPP
 #define CIRCUITBREAKER_HTTPD_PAGES_HTML_MEMBER_HPP
 
-#include "html.hpp"
+#include "actions.hpp"
 #include "html_out.hpp"
 
 namespace cb::httpd {
+
+struct PageOptions {
+    unsigned refresh = 5;  // seconds; 0: not by itself
+    Controls controls;
+    const char* member = nullptr;  // its id, if one alone was asked for
+};
 
 inline constexpr const char* kMemberColumns =
     "<colgroup><col class=\"c-member\"><col class=\"c-state\"><col class=\"c-rate\"><col class=\"c-rate\">"
