@@ -8,7 +8,7 @@
 namespace cb::httpd {
 namespace {
 
-/// A share of 100 as a bar, with a mark where it trips.
+/// A share of 100 as a bar, with a mark where the breaker opens.
 void write_bar(const HtmlOut& out, std::uint32_t percent, std::uint32_t limit) noexcept {
     out.print(
         "<svg class=\"bar\" viewBox=\"0 0 100 4\" preserveAspectRatio=\"none\" aria-hidden=\"true\">"
