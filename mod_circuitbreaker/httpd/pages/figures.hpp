@@ -44,7 +44,7 @@ struct Metric {
 
 enum class Shape : std::uint8_t { number, ratio, set, histogram };
 
-struct Figure {
+struct Figure {  // NOLINT(clang-analyzer-optin.performance.Padding): in the order of a row
     Part part;
     Key key[kForms];
     Value (*value)(const MemberSnapshot& member, std::uint32_t i) noexcept;  // histogram: nullptr

@@ -38,7 +38,7 @@ struct Outage {
 /// The member's id as pages and forms spell it: 16 hexadecimal digits.
 inline constexpr std::size_t kIdText = 17;
 
-struct MemberSnapshot {
+struct MemberSnapshot {  // NOLINT(clang-analyzer-optin.performance.Padding): one at a time
     MemberSnapshot() = default;
     MemberSnapshot(const MemberSnapshot&) = delete;
     MemberSnapshot& operator=(const MemberSnapshot&) = delete;
