@@ -13,7 +13,7 @@ namespace cb::test {
 [[nodiscard]] inline std::string managed_balancer(const std::string& members) {
     return "ProxyPass /balancer-manager !\n<Location /balancer-manager>\n    SetHandler "
            "balancer-manager\n</Location>\n" +
-           balancer_of(members + "    ProxySet growth=5\n");
+           balancer_of(members + "    ProxySet growth=12\n");
 }
 
 /// What an operator's browser sends: the page's own nonce, and where it comes from.
