@@ -120,6 +120,10 @@ run() {  # program, filter, limit
     for each in "${pids[@]}"; do
         wait -n || { status=$?; break; }  # for whichever ends first
     done
+    if [ "$status" -eq 127 ]; then  # there is none left: two have ended at once, and it told of one
+        status=0
+        for each in "${pids[@]}"; do wait "$each" || status=$?; done
+    fi
     kill "${pids[@]}" 2> /dev/null
     wait 2> /dev/null
     # (A part may have no test.)

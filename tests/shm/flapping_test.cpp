@@ -79,6 +79,8 @@ TEST_F(Flapping, IsReportedAtTheFourthOpeningWithinTenOpenTimesAndOnceOnly) {
     EXPECT_EQ(figures().span, 10'000U);
     EXPECT_EQ(figures().after_recovery, 3U);
     EXPECT_TRUE(is_suggested("CircuitBreakerRampUp"));
+    EXPECT_EQ(figures().recovery, 0U) << "one opening was enough each time";
+    EXPECT_FALSE(figures().is_recovered);
     for (int n = 0; n < 10; ++n) {
         recover();
         trip();
@@ -127,6 +129,14 @@ TEST_F(Flapping, IsReportedAgainOnlyAfterItWasWellAndHadStopped) {
         trip();
     }
     EXPECT_EQ(reported(), 2U);
+}
+
+TEST_F(Flapping, GoesOnAfterACalmTimeInWhichItWasNotProvenWell) {
+    flap(4);
+    ASSERT_EQ(reported(), 1U);
+    world.pass(20'000);
+    trip();
+    EXPECT_NE(slot.flapping.load(), 0U);
 }
 
 TEST_F(Flapping, HasEndedWhenItIsProvenWellLongEnoughAfterItsOpenings) {
@@ -212,6 +222,18 @@ TEST_F(Flapping, ShowsTheLongestRecoveryThatTookMoreThanOneOpening) {
     EXPECT_EQ(figures().recovery, 2000U);
     EXPECT_TRUE(figures().is_recovered);
     EXPECT_TRUE(is_suggested("CircuitBreakerOpenTime"));
+}
+
+TEST_F(Flapping, KnowsOpeningsSoonAfterARecoveryFromThoseOfABreakerThatWasProvenWell) {
+    for (int n = 0; n < 3; ++n) {
+        trip();
+        recover();
+        prove_well();
+    }
+    trip();
+    ASSERT_EQ(reported(), 1U);
+    EXPECT_EQ(figures().after_recovery, 0U);
+    EXPECT_FALSE(is_suggested("CircuitBreakerRampUp"));
 }
 
 TEST_F(Flapping, KnowsProbesThatTimedOutFromOtherCallsThatDid) {
