@@ -139,6 +139,13 @@ TEST_F(Member, CountsASlowCallWhateverItsVerdictAndTimesNoneWhereNoneCanBeSlow) 
     EXPECT_EQ(sums.failures, 0U);
 }
 
+TEST_F(Member, CountsADurationInTheFirstBucketWhoseBoundIsNotBelowIt) {
+    for (const core::Millis duration : {5U, 6U, 30'000U, 30'001U})
+        shm::note_duration(slot.call_duration, duration);
+    for (const std::size_t bucket : {0U, 1U, 11U, 12U})
+        EXPECT_EQ(slot.call_duration.bucket[bucket].load(), 1U) << bucket;
+}
+
 TEST_F(Member, KeepsTheOutcomeOfAFailedCallHoweverLongItTook) {
     shm::Ending failed = kBad;
     failed.latency = 3'600'000;
