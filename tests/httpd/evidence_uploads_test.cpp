@@ -90,6 +90,22 @@ TEST(Evidence, AMemberThatLeavesInTheMiddleOfAnUploadIsNotCharged) {
         wait_for_charge(httpd, app.member(), "open Calls=2 Outcome-reset=1 Outcome-upload=1 Verdict-failure=1"));
 }
 
+TEST(Evidence, AMemberThatLeavesInTheMiddleOfASpooledUploadIsNotChargedOverFastCgiEither) {
+    // mod_proxy_fcgi has read the whole body before it sends the first byte, as it has to know its length.
+    ConnectionServer app([](Connection& connection) {
+        char piece[1024];
+        (void)connection.receive(piece, sizeof piece);
+        connection.reset();
+    });
+    const std::string member = "fcgi://127.0.0.1:" + std::to_string(app.port());
+    HttpdOptions options = touchy_site("ProxyPass /app " + member + "\n");
+    options.add_modules = {"proxy_fcgi"};
+    Httpd httpd(options);
+    httpd.start();
+    (void)answer_to(httpd, chunked("/app/x", "7a1200\r\n" + std::string(long_upload, 'x') + "\r\n0\r\n\r\n"));
+    EXPECT_TRUE(wait_for_charge(httpd, member, "closed Calls=1 Outcome-upload=1"));
+}
+
 TEST(Evidence, ARuleMayNameUploads) {
     HeadServer app([](Connection& connection, const std::string&) { connection.reset(); });
     Httpd httpd(touchy_site(app.worker(), "CircuitBreakerVerdict failure upload\n"));
