@@ -19,8 +19,9 @@ WARNINGS := -Wall -Wextra -Wpedantic -Wconversion -Werror
 INCLUDES := -I. -Imod_circuitbreaker
 # Debian's build flags for modules, then ours. -fno-gnu-unique and hidden symbols: httpd unloads and loads the module
 # again at each restart, and nothing of it may stay. -flto: a request goes through many small functions of many files.
+LTO := -flto
 MODULE_FLAGS = $(subst ;,,$(call apxs,CFLAGS)) -std=c++20 $(WARNINGS) -fPIC -fvisibility=hidden -fno-gnu-unique \
-	-fno-exceptions -fno-rtti -flto -D_GNU_SOURCE -DLINUX -D_REENTRANT $(INCLUDES) $(HTTPD_INCLUDES)
+	-fno-exceptions -fno-rtti $(LTO) -D_GNU_SOURCE -DLINUX -D_REENTRANT $(INCLUDES) $(HTTPD_INCLUDES)
 # -O0 and few debug symbols: most of the tests' time is the compiler's.
 TEST_FLAGS = -std=c++20 -O0 -g1 $(WARNINGS) -pthread -D_GNU_SOURCE -DLINUX -D_REENTRANT $(INCLUDES) -Itests $(HTTPD_INCLUDES)
 STEPS := -O1 -DCB_TEST_STEPS

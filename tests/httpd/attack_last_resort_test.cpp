@@ -136,12 +136,16 @@ TEST_P(AttackLastResort, ComesAfterAFallbackThatHasNobodyToAsk) {
         Backend one("one");
         Backend two("two");
         Httpd httpd(site(last_resort_policy + "CircuitBreakerFallback balancer://spare\n",
-                         balancer_of(member_line(one) + member_line(two)) + "<Proxy balancer://spare>\n" +
-                             member_line(spare, status) + "</Proxy>\n"));
+                         "ProxyPassReverse /app balancer://app\n" + balancer_of(member_line(one) + member_line(two)) +
+                             "<Proxy balancer://spare>\n" + member_line(spare, status) + "</Proxy>\n"));
         httpd.start();
         trip(httpd, {&one, &two});
+        const std::string elsewhere = spare.member() + "/x";
+        for (Backend* backend : {&one, &two})
+            backend->answer(Reply::status(302).header("Location", elsewhere));
         const Response response = get(httpd.url("/app/x"));
         EXPECT_TRUE(response.backend() == "one" || response.backend() == "two") << status << ' ' << response.status;
+        EXPECT_EQ(response.header("Location"), elsewhere) << "mapped only in answers of the fallback";
         EXPECT_EQ(spare.connections(), 0U);
     }
 }

@@ -226,12 +226,6 @@ TEST_P(Choice, MaxOpenKeepsEnoughMembersAndSaysSoOnce) {
     EXPECT_EQ(transition_lines(httpd).size(), 1U);
 }
 
-/// A module of tests/httpd/modules.
-std::string load_test_module(const std::string& name) {
-    const std::filesystem::path file = executable_of(::getpid()).parent_path() / "test_modules" / (name + ".so");
-    return "LoadModule " + name + "_module \"" + file.string() + "\"\n";
-}
-
 TEST_P(Choice, OfAMemberThatWasAddedMeanwhileAndRefusesEnds) {
     Backend own("own");
     Backend added("added");

@@ -36,7 +36,8 @@ INSTANTIATE_TEST_SUITE_P(Mpms, EventLogOfProcesses, each_mpm, mpm_name);
 
 TEST_P(EventLog, HasOneLineForEachChangeOfStateWithWhatLedToIt) {
     Backend app("app");
-    Httpd httpd(site(std::string(quick_policy) + to_file, balancer_of(member_line(app))));
+    Httpd httpd(
+        site(std::string(quick_policy) + to_file + "CircuitBreakerSlowCall 60s\n", balancer_of(member_line(app))));
     httpd.start();
     EXPECT_EQ(get(httpd.url("/app/x")).status, 200);
     app.answer(Reply::status(502));
@@ -86,6 +87,20 @@ TEST_P(EventLog, HasOneLineForEachChangeOfStateWithWhatLedToIt) {
     EXPECT_EQ(events[2].list("recent").size(), 4U);
     EXPECT_EQ(events[2].list("recent")[3].text("method"), "POST") << "the newest comes last";
     EXPECT_EQ(events[4].number_in("probes", "succeeded"), 1);
+}
+
+TEST_P(EventLog, TellsOfNoProbeWhereAFatalCallOpensAClosedBreaker) {
+    Backend app("app");
+    Httpd httpd(
+        site(quick_policy + std::string(long_open) + to_file + "CircuitBreakerVerdict fatal 418\n", plain_worker(app)));
+    httpd.start();
+    app.answer(Reply::status(418));
+    EXPECT_EQ(get(httpd.url("/app/x")).status, 418);
+    ASSERT_TRUE(wait_for_events(events_file(httpd), 1)) << httpd.describe();
+    const std::vector<Event> events = read_events(events_file(httpd));
+    EXPECT_EQ(summary(events), std::vector<std::string>{"closed -> open"});
+    EXPECT_EQ(events[0].number("failures"), 1);
+    EXPECT_EQ(events[0].number_in("probes", "failed"), 0);
 }
 
 TEST_P(EventLogOfProcesses, OfManyMembersThatTripAtOnceInManyChildrenHasWholeLinesOnly) {

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "events.hpp"
+#include "metrics_page.hpp"
 #include "pages.hpp"
 #include "restarts.hpp"
 #include "runbook.hpp"
@@ -147,6 +148,26 @@ TEST_P(EventNumbers, AResetOfAClosedBreakerIsAnEventALineAndARunbooksFolder) {
     EXPECT_EQ(transition_lines(httpd).size(), 0U);
     EXPECT_EQ(BreakerPage(httpd).member(app).number("Transitions"), 0U) << "no change of state";
     EXPECT_EQ(runbook.text("closed"), "");
+}
+
+TEST(EventNumbersOfAKilledChild, AreSaidToBeMissingAndCountAsLostLinesWhereThereIsAnEventLog) {
+    Backend app("app");
+    app.answer(Reply::status(503));
+    std::vector<std::unique_ptr<Httpd>> servers;  // at once: the parent looks every ten seconds, and twice
+    for (const std::string log : {"", to_file}) {
+        servers.push_back(std::make_unique<Httpd>(
+            site(Mpm::event, quick_policy + std::string("CircuitBreakerConsecutiveFailures 1\n") + long_open + log,
+                 metrics_location + load_test_module("deadly_log") + plain_worker(app))));
+        servers.back()->start();
+        (void)get(servers.back()->url("/app/x"));
+    }
+    for (const auto& server : servers) {
+        EXPECT_TRUE(server->wait_for_error_line(
+            "1 change(s) of state were not reported, as a child was killed; it is now open", 1, 4 * patience))
+            << server->describe();
+        EXPECT_EQ(MetricsPage(*server).series().at("httpd_circuitbreaker_events_lost_total"),
+                  server == servers.front() ? 0 : 1);
+    }
 }
 
 }  // namespace

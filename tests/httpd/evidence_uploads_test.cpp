@@ -90,6 +90,28 @@ TEST(Evidence, AMemberThatLeavesInTheMiddleOfAnUploadIsNotCharged) {
         wait_for_charge(httpd, app.member(), "open Calls=2 Outcome-reset=1 Outcome-upload=1 Verdict-failure=1"));
 }
 
+TEST(Evidence, AMemberThatLeavesBeforeTheLastPieceOfAnUploadIsNotChargedOverFastCgiEither) {
+    std::atomic<bool> has_left{false};
+    ConnectionServer app([&](Connection& connection) {
+        char piece[1024];
+        (void)connection.receive(piece, sizeof piece);
+        connection.reset();
+        has_left = true;
+    });
+    const std::string member = "fcgi://127.0.0.1:" + std::to_string(app.port());
+    HttpdOptions options = touchy_site("ProxyPass /app " + member + "\n");
+    options.add_modules = {"proxy_fcgi"};
+    Httpd httpd(options);
+    httpd.start();
+    RawClient client(httpd.port());
+    ASSERT_TRUE(client.send(upload("/app/x", 35'000) + std::string(30'000, 'x')));
+    ASSERT_TRUE(wait_until([&] { return has_left.load(); }, patience, "the member to leave"));
+    ASSERT_TRUE(client.send(std::string(5'000, 'x')));  // read whole, and written in vain
+    client.finish_sending();
+    (void)client.read_to_end();
+    EXPECT_TRUE(wait_for_charge(httpd, member, "closed Calls=1 Outcome-upload=1"));
+}
+
 TEST(Evidence, ARuleMayNameUploads) {
     HeadServer app([](Connection& connection, const std::string&) { connection.reset(); });
     Httpd httpd(touchy_site(app.worker(), "CircuitBreakerVerdict failure upload\n"));

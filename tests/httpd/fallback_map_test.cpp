@@ -127,5 +127,21 @@ TEST_P(FallbackMap, IsThatOfTheBalancerOrWorkerWhosePlaceItTakes) {
     EXPECT_EQ(fields_of(get(httpd.url(path))), fields_of(from_spare)) << "nothing of it stays in the configuration";
 }
 
+TEST(FallbackMapOfAnotherPath, ThatOnlyBeginsLikeTheMembersStaysWhereItIs) {
+    Backend first("first");
+    Backend spare("spare");
+    Httpd httpd(site(Mpm::event, std::string(quick_policy) + long_open + "CircuitBreakerFallback balancer://spare\n",
+                     "<Proxy balancer://app>\n    BalancerMember " + first.member() + "/inner\n</Proxy>\n" +
+                         "<Proxy balancer://spare>\n    BalancerMember " + spare.member() + "/b\n</Proxy>\n" +
+                         "ProxyPassReverse /app " + first.member() + "/inner2\nProxyPass /app balancer://app\n"));
+    httpd.start();
+    first.answer(Reply::status(503));
+    EXPECT_EQ(statuses(3, httpd.url("/app/x")), "503 503 503");
+    spare.answer(Reply::status(302).header("Location", spare.member() + "/b2/x"));
+    const Response response = get(httpd.url("/app/x"));
+    EXPECT_EQ(response.backend(), "spare");
+    EXPECT_EQ(response.header("Location"), spare.member() + "/b2/x");
+}
+
 }  // namespace
 }  // namespace cb::test

@@ -31,7 +31,7 @@ class Stream {
         curl_easy_setopt(handle_, CURLOPT_WRITEDATA, this);
         curl_easy_setopt(handle_, CURLOPT_HEADERFUNCTION, &take_header);
         curl_easy_setopt(handle_, CURLOPT_HEADERDATA, this);
-        if (upload > 0) {  // half of it comes at once, the rest never
+        if (upload > 0) {  // half of it comes at once, the rest only by send_more()
             curl_easy_setopt(handle_, CURLOPT_UPLOAD, 1L);
             curl_easy_setopt(handle_, CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(2 * upload));
             curl_easy_setopt(handle_, CURLOPT_READFUNCTION, &give_body);
@@ -44,6 +44,10 @@ class Stream {
 
     [[nodiscard]] CURL* handle() const { return handle_; }
     [[nodiscard]] std::size_t received() const { return received_; }
+    void send_more(std::size_t bytes) {
+        upload_ += bytes;
+        curl_easy_pause(handle_, CURLPAUSE_CONT);
+    }
     [[nodiscard]] bool is_uploading() const { return sent_ == upload_; }
     [[nodiscard]] const Headers& headers() const { return headers_; }
     [[nodiscard]] long status() const { return number(CURLINFO_RESPONSE_CODE); }

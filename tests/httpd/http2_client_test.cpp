@@ -221,5 +221,32 @@ TEST_P(Http2, ProbeThatIsGivenUpGivesItsSlotBackAndProvesNothing) {
     EXPECT_EQ(transition_lines(httpd).size(), 3U) << httpd.describe();
 }
 
+// Over HTTP/1.1 httpd also waits no longer for the client's next byte.
+TEST_P(Http2, ProbeWhoseBodyComesByteByByteIsDueWithinAnOpenTime) {
+    Backend app("app");
+    Httpd httpd(site(touchy_policy + "CircuitBreakerProbeBody 0\n", plain_worker(app)));
+    httpd.start();
+    app.answer_next(1, Reply::status(503));
+    EXPECT_EQ(get(httpd.url("/app/x")).status, 503);
+    Http2Client client(httpd);
+    const auto number = [&](const char* key) { return BreakerPage(httpd).member(app).number(key); };
+    Stream* upload = nullptr;
+    ASSERT_TRUE(wait_until(
+        [&] {
+            if (upload != nullptr) client.give_up(*upload);
+            const std::uint64_t refused = number("Refused");
+            upload = &client.start("/app/x", 50'000);
+            return client.run_until([&] { return number("Probes") == 1 || number("Refused") > refused; }, "a look") &&
+                   number("Probes") == 1;
+        },
+        patience, "its turn to be a probe"));
+    const auto is_over = [&] {
+        upload->send_more(1);
+        return app.unfinished_requests() == 1;
+    };
+    EXPECT_TRUE(client.run_until(is_over, "the member to be rid of it")) << httpd.describe();
+    EXPECT_EQ(transitions(httpd, "half-open", "open"), 0U);
+}
+
 }  // namespace
 }  // namespace cb::test

@@ -3,6 +3,7 @@
 
 #include "events.hpp"
 #include "metrics_page.hpp"
+#include "support/fcgi.hpp"
 #include "trip.hpp"
 
 namespace cb::test {
@@ -263,6 +264,30 @@ TEST_P(LostProbe, OfChildrenKilledAtAnyMomentNeverWedgesTheBreaker) {
     EXPECT_TRUE(app.wait_for_requests(100)) << "it has its traffic back";
     (void)clients.finish();
     EXPECT_TRUE(wait_for_no_permits(httpd, app));
+}
+
+TEST(LostProbesLease, HasTimeForTheConnectAndThenForTheAnswer) {
+    WireBackend app("app", fcgi());
+    HttpdOptions options = site(Mpm::event,
+                                std::string(quick_policy) + "CircuitBreakerConsecutiveFailures 1\n" +
+                                    "CircuitBreakerProbeTimeout 3s\nCircuitBreakerSettle 0s\n",
+                                "ProxyPass /app " + app.member() + " timeout=20 connectiontimeout=3\n");
+    options.add_modules = {"proxy_fcgi"};
+    Httpd httpd(options);
+    httpd.start();
+    app.answer(WireReply::status(503));
+    EXPECT_EQ(statuses(1, httpd.url("/app/trip")), "503");
+    ASSERT_TRUE(wait_for_end_of_open_time(httpd, app.member()));
+    app.answer(WireReply::nothing(Ending::silence));
+    auto probe = get_later(httpd.url("/app/x"));
+    ASSERT_TRUE(app.wait_for_hanging(1));
+    std::this_thread::sleep_for(4500ms);  // more than either and the second on top, and less than both
+    EXPECT_EQ(statuses(1, httpd.url("/app/x")), "503");
+    const BreakerBlock block = BreakerPage(httpd).member(app.member());
+    EXPECT_EQ(block.at("State"), "half-open");
+    EXPECT_EQ(block.number("Probes-lost"), 0U);
+    app.release();
+    (void)probe.get();
 }
 
 }  // namespace

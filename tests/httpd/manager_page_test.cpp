@@ -91,6 +91,15 @@ TEST_F(ManagerPage, ShowsStateRatesNextProbeProbesAndRefusals) {
     EXPECT_NE(first_match(xml, "<cb:next_probe_ms>([1-9][0-9]*)</cb:next_probe_ms>"), "") << xml;
 }
 
+TEST_F(ManagerPage, ShowsFailuresAndSlowCallsEachInAColumn) {
+    start(counting_policy + std::string("CircuitBreakerSlowCall 60s rate=50\n"), member_line(app_));
+    app_.answer_next(1, Reply::status(503));
+    EXPECT_EQ(statuses(2, httpd_.url("/app/x")), "503 200");
+    ASSERT_TRUE(wait_for_no_permits(httpd_, app_));
+    const std::string html = manager().body;
+    EXPECT_TRUE(has(html, "<td>1 of 2 (50%, opens at 100%)</td><td>0 of 2 (0%, opens at 50%)</td>")) << html;
+}
+
 TEST_F(ManagerPage, KeepsItsFormsItsNonceAndItsRefererCheck) {
     start(quick_policy, member_line(app_));
     const std::string page = manager("?b=app&nonce=" + nonce()).body;

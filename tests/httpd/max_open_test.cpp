@@ -106,8 +106,11 @@ TEST_P(MaxOpen, IsAShareOfThreeMembersThatTheOpenOnesMayReachAndNotExceed) {
 }
 
 TEST_P(MaxOpen, CountsOnlyMembersThatModProxyCouldUse) {
-    // Of three, one is disabled, so one of two is 50 %.
-    Httpd httpd(site(policy("49"), sticky(member(one_) + member(two_) + member(three_, "status=+D"))));
+    // Of five, three are disabled, stopped and draining, so one of two is 50 %.
+    Backend four("four");
+    Backend five("five");
+    Httpd httpd(site(policy("49"), sticky(member(one_) + member(two_) + member(three_, "status=+D") +
+                                          member(four, "status=+S") + member(five, "status=+N"))));
     httpd.start();
     fail(httpd, one_, 5);
     EXPECT_EQ(states(httpd), "closed closed closed") << httpd.describe();

@@ -73,6 +73,7 @@ TEST_P(MetricsOfAllChildren, SayWhatHappenedWhicheverChildrenServedIt) {
     EXPECT_EQ(value("transitions_total", {"from=\"half-open\"", "to=\"open\""}), 1);
     EXPECT_EQ(value("transitions_total", {"from=\"half-open\"", "to=\"closed\""}), 1);
     EXPECT_EQ(value("transitions_total", {"from=\"closed\"", "to=\"forced-open\""}), 0) << "there from the start";
+    EXPECT_EQ(value("transitions_total", {"from=\"open\"", "to=\"recovering\""}), 0) << "after an early round";
     EXPECT_EQ(value("probes_total", {"result=\"success\""}), 1);
     EXPECT_EQ(value("probes_total", {"result=\"failure\""}), 1);
     EXPECT_EQ(value("probes_total", {"result=\"neutral\""}), 0);
@@ -152,6 +153,7 @@ TEST_F(MetricsFormat, IsChosenByAccept) {
         {"application/openmetrics-text; q=0", text_type},
         {"application/openmetrics-text;q=0.5,text/plain;q=0.9", text_type},
         {"text/plain;q=0.9,application/openmetrics-text;q=0.91", open_metrics_type},
+        {"text/plain,application/openmetrics-text", open_metrics_type},
         {"application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,"
          "text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
          open_metrics_type},
@@ -221,22 +223,24 @@ TEST(MetricsNames, AreEscapedAndUniqueSoThatNoTwoMembersShareASeries) {
     Backend app("app");
     Httpd httpd;
     const std::string listen = "Listen 127.0.0.2:" + std::to_string(httpd.port()) + "\n";
-    const auto vhost = [&](const char* address) {
-        return "<VirtualHost " + std::string(address) + ":" + std::to_string(httpd.port()) +
-               ">\nServerName same.example:80\n<Proxy balancer://app>\n" + member_line(app) +
+    const auto vhost = [&](const std::string& address, const std::string& name) {
+        return "<VirtualHost " + address + ":" + std::to_string(httpd.port()) + ">\nServerName " + name +
+               "\n<Proxy balancer://app>\n" + member_line(app) +
                "</Proxy>\nProxyPass /app balancer://app\n</VirtualHost>\n";
     };
     httpd.set_config(std::string(counting_policy) + metrics_location + listen +
                      "<Proxy \"balancer://q'\\\"\\\\\xC3\xA4\xFF\">\n" + member_line(app) + "</Proxy>\n" +
-                     vhost("127.0.0.1") + vhost("127.0.0.2"));
+                     vhost("127.0.0.1", "same.example:80") + vhost("127.0.0.2", "same.example:80") +
+                     vhost("127.0.0.1", "same.example:81"));
     httpd.start();
     const MetricsPage page(httpd);  // throws if two series are the same
     std::size_t members = 0;
     for (const auto& [series, value] : page.series())
         members += series.starts_with("httpd_circuitbreaker_backoff_level{") ? 1U : 0U;
-    EXPECT_EQ(members, 3U) << page.text();
+    EXPECT_EQ(members, 4U) << page.text();
     EXPECT_NE(page.text().find("vhost=\"same.example:80\""), std::string::npos);
     EXPECT_NE(page.text().find("vhost=\"same.example:80#2\""), std::string::npos);
+    EXPECT_NE(page.text().find("vhost=\"same.example:81\""), std::string::npos);
     EXPECT_NE(page.text().find("balancer=\"balancer://q'\\\"\\\\\xC3\xA4\xEF\xBF\xBD\""), std::string::npos)
         << page.text();
 }

@@ -45,6 +45,22 @@ TEST_P(Override, OfErrorPagesLeavesEveryVerdictAsItIs) {
     EXPECT_EQ(judged[1]["hang to GET"], "Outcome-timeout Verdict-failure");
 }
 
+TEST_P(Override, OfErrorPagesFindsThePageAfterAnInternalRedirectToo) {
+    Backend app("app");
+    HttpdOptions options = site(
+        counting_policy + std::string("ProxyErrorOverride On\nErrorDocument 404 /own.html\n"),
+        "Action gate /app/gate virtual\n<Location /acted>\n    SetHandler gate\n</Location>\n" + plain_worker(app));
+    options.add_modules = {"actions"};
+    Httpd httpd(options);
+    httpd.put_document("own.html", "a page of httpd's");
+    httpd.start();
+    app.answer(Reply::status(404, "the backend's"));
+    const Response response = get(httpd.url("/acted/x"));
+    EXPECT_EQ(response.status, 404);
+    EXPECT_EQ(response.body, "a page of httpd's");
+    EXPECT_EQ(app.requests(), 1U);
+}
+
 TEST_P(Override, OfErrorPagesTripsAtTheSameCall) {
     Backend app("app");
     Httpd httpd(site(std::string(quick_policy) + long_open + "ProxyErrorOverride On\n", plain_worker(app)));

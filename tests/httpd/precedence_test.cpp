@@ -9,8 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "breaker_page.hpp"
-#include "support/http_client.hpp"
+#include "traffic.hpp"
 
 namespace cb::test {
 namespace {
@@ -223,6 +222,17 @@ TEST_P(PrecedenceForRequests, OfALocationOverEverything) {
     start(vhost("a", "", "", "", other()) + vhost("b", other(), other(), other(), one()));
     EXPECT_FALSE(is_one("a")) << site_.httpd.describe();
     EXPECT_TRUE(is_one("b")) << site_.httpd.describe();
+}
+
+TEST(PrecedenceOfAPattern, ThatNamesEveryMemberIsThatOfItsBalancer) {
+    Backend app("app");
+    const auto section = [](const std::string& name, const std::string& failures) {
+        return "<Proxy \"" + name + "\">\n    CircuitBreakerConsecutiveFailures " + failures + "\n</Proxy>\n";
+    };
+    Httpd httpd({.config = counting_policy + std::string(status_location) + balancer_of(member_line(app)) +
+                           section("*", "3") + section("balancer://app", "5")});
+    httpd.start();
+    EXPECT_EQ(BreakerPage(httpd).member(app).number("Consecutive-limit"), 5U);
 }
 
 TEST_P(Precedence, HoldsForWorkersWithoutABalancerToo) {

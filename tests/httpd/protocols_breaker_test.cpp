@@ -183,7 +183,7 @@ TEST_P(ProtocolBreaker, ARequestThatWasSentIsNotSentToAnotherMember) {
 TEST_P(ProtocolBreaker, ObserveJudgesLikeOn) {
     const auto app = new_backend("app");
     Httpd httpd(wire_site(std::string(quick_policy) + long_open + "CircuitBreaker Observe\n",
-                          worker_at("/app", *app, GetParam(), "timeout=5 retry=0")));
+                          worker_at("/app", *app, GetParam(), "timeout=5 retry=0 status=-I")));
     httpd.start();
     app->answer(WireReply::nothing(Ending::reset));
     EXPECT_NE(get(httpd.url("/app/x")).status, 200);

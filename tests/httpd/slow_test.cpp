@@ -147,6 +147,23 @@ TEST_P(Slow, IsNoMemberWhoseClientUploadsSlowly) {
     EXPECT_TRUE(wait_for_summary(httpd, app, "open Calls=4 Slow=1"));
 }
 
+TEST_P(Slow, IsAMemberThatRunsIntoItsTimeoutAndNoneWhoseClientHasGone) {
+    Backend app("app");
+    Httpd httpd(site(counting_policy + std::string("CircuitBreakerSlowCall 600ms\n"), plain_worker(app, "timeout=1")));
+    httpd.start();
+    app.answer_next(1, Reply::hang());
+    EXPECT_EQ(statuses(1, httpd.url("/app/x")), "502");
+    EXPECT_TRUE(wait_for_summary(httpd, app, "closed Calls=1 Slow=1"));
+
+    app.answer(Reply::of_size(40'000'000).after(too_slow));
+    RawClient client(httpd.port());
+    ASSERT_TRUE(client.send(get_request("/app/x")));
+    ASSERT_TRUE(app.wait_for_concurrent(1));
+    client.reset();
+    EXPECT_TRUE(wait_for_summary(httpd, app, "closed Calls=2 Slow=1"));
+    EXPECT_EQ(BreakerPage(httpd).member(app).number("Outcome-client"), 1U);
+}
+
 TEST_P(Slow, IsNoProbeOfASlowClientButOneOfASlowMember) {
     Backend app("app");
     Httpd httpd(site(slow_policy + small_buffers + "CircuitBreakerSettle 300ms\n", plain_worker(app)));

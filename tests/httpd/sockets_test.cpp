@@ -179,6 +179,22 @@ TEST(RequestedSockets, WhosePathIsTooLongHaveNoBreaker) {
     EXPECT_EQ(BreakerPage(httpd).member("http://localhost").number("Calls"), 0U);
 }
 
+TEST(RequestedSockets, HaveABreakerForEachWorkerThatTheyAreNamedFor) {
+    Backend app("app", OnUnixSocket{});
+    const std::string path = app.unix_socket().string();
+    Httpd httpd(
+        site(Mpm::event, touchy_sockets,
+             "<Proxy \"http://one\" enablereuse=on>\n</Proxy>\n<Proxy \"http://two\" enablereuse=on>\n</Proxy>\n" +
+                 handler(path, "http://one/") + "<Location /b>\n    SetHandler \"proxy:unix:" + path +
+                 "|http://two/\"\n</Location>\n"));
+    httpd.start();
+    EXPECT_EQ(get(httpd.url("/a/x")).backend(), "app");
+    EXPECT_EQ(get(httpd.url("/b/x")).backend(), "app");
+    const BreakerPage page(httpd);
+    EXPECT_EQ(page.member("unix:" + path + "|http://one").number("Calls"), 1U);
+    EXPECT_EQ(page.member("unix:" + path + "|http://two").number("Calls"), 1U);
+}
+
 TEST(RequestedSockets, AreNotAskedByAFallback) {
     Backend app("app", OnUnixSocket{});
     Backend other("other");

@@ -234,6 +234,20 @@ TEST_F(StatusPage, ShowsThePolicyInForce) {
     EXPECT_TRUE(has(html, "observing"));
 }
 
+TEST_F(StatusPage, CountsTheProbesOfTheRoundByWhatTheyProved) {
+    start(quick_policy + std::string("CircuitBreakerProbes 3 tolerate=1\n"), plain_worker(app_));
+    open_breaker(httpd_, app_);
+    ASSERT_TRUE(wait_for_end_of_open_time(httpd_, app_));
+    EXPECT_EQ(statuses(1, httpd_.url("/app/x")), "503");
+    ASSERT_TRUE(wait_for_no_permits(httpd_, app_));
+    const json_t* const probes = json_object_get(only_member(), "probes");
+    EXPECT_EQ(number_at(probes, "failed"), 1);
+    EXPECT_EQ(number_at(probes, "tolerated"), 1);
+    EXPECT_EQ(number_at(probes, "succeeded"), 0);
+    EXPECT_EQ(number_at(probes, "needed"), 3);
+    EXPECT_EQ(number_at(probes, "neutral"), 0);
+}
+
 TEST_F(StatusPage, HasADocumentedJsonSchema) {
     open();
     const json_t* const member = only_member();

@@ -1,5 +1,7 @@
 #include "traffic.hpp"
 
+#include <unistd.h>
+
 #include <atomic>
 #include <cstdlib>
 #include <future>
@@ -20,6 +22,11 @@ static Mpms chosen(std::vector<Mpm> mpms) {
 const Mpms each_mpm = testing::ValuesIn({Mpm::prefork, Mpm::worker, Mpm::event});
 const Mpms any_mpm = chosen({Mpm::prefork, Mpm::worker, Mpm::event});
 const Mpms any_threaded_mpm = chosen({Mpm::worker, Mpm::event});
+
+std::string load_test_module(const std::string& name) {
+    const std::filesystem::path file = executable_of(::getpid()).parent_path() / "test_modules" / (name + ".so");
+    return "LoadModule " + name + "_module \"" + file.string() + "\"\n";
+}
 
 std::string plain_worker(const Backend& backend, const std::string& parameters) {
     return "ProxyPass /app " + backend.member() + " " + parameters + "\n";

@@ -145,6 +145,9 @@ class Gate {
     std::atomic<bool> open_{false};
 };
 
+/// The line that loads a module of tests/httpd/modules.
+[[nodiscard]] std::string load_test_module(const std::string& name);
+
 /// Tests of one server on the MPM that is their parameter.
 class TrafficTest : public testing::TestWithParam<Mpm> {
   protected:

@@ -61,6 +61,20 @@ TEST_F(Adaptive, RoundsGrowOnceTenProbesHaveGoneWell) {
     EXPECT_EQ(rate().round, 16U);
 }
 
+TEST_F(Adaptive, AnEarlyRoundIsARoundAsAnyOther) {
+    rules.open_time.min = 300;
+    for (int n = 0; n < 6; ++n)
+        (void)tripped_round(kGood);
+    ASSERT_EQ(rate().round, 4U);
+    ASSERT_TRUE(call(slot, rules, one, kFatal));
+    world.pass(300);
+    shm::Permit probe = shm::admit(slot, rules, one, {}, true, kLease, nullptr, true).permit;
+    ASSERT_TRUE(word_of(slot).early);
+    EXPECT_EQ(word_of(slot).round, 8U);
+    EXPECT_EQ(rate().round, 8U) << "from which the next one grows";
+    shm::cancel(slot, rules, one, probe);
+}
+
 TEST_F(Adaptive, ARoundKeepsItsSizeWhateverIsLearntMeanwhile) {
     rules.probes = {12, 1, 0, 12, 16};
     trip();

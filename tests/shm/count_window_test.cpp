@@ -107,6 +107,16 @@ TEST(CountWindowOf4096, HoldsAtLeast4081AndWhatItHoldsIsExact) {
     }
 }
 
+TEST(CountWindowOf100, HoldsItsCallsWhileTheNextCellIsBegun) {
+    Area area(100);
+    for (std::uint32_t n = 0; n < kOfACell; ++n)
+        area.record(true);
+    const Between between("window.cell", [&] { EXPECT_EQ(area.sum().failures, kOfACell); });
+    area.record(true);
+    EXPECT_TRUE(between.has_happened());
+    EXPECT_EQ(area.sum().failures, kOfACell + 1);
+}
+
 TEST(CountWindowOfGenerationZero, BeginsWithTheFirstCellOfUntouchedMemory) {
     Area area(100);
     EXPECT_EQ(area.sum().calls, 0U);
@@ -308,20 +318,22 @@ TEST(AChangedShape, FromCountToTimeReadsNoCellAsABucket) {
     }
 }
 
-// A bucket of generation 0 in the 12th hour has the bits of a cell of generation 1; made on purpose here.
+// A bucket of generation 0 in the 23rd hour has the bits of a cell of generation 2, the next one; made on purpose here.
 TEST(AChangedShape, ForgetsEvenABucketThatHasTheBitsOfANewCell) {
     World world;
     const core::Policy old_policy = of(kTime);
     const core::Policy new_policy = of(kCount);
     shm::Slot& slot = world.add("http://a", old_policy);
     const core::Millis lap = 10'000;
-    world.board.now = (4096 + 16 + 15) * lap;  // generation:12 = 0, lap:20 = 0x0101F: cell generation 1, lap 1, full
+    // generation:12 = 0, lap:20 = 0x0201F: cell generation 2, lap 1, full
+    world.board.now = (2 * 4096 + 16 + 15) * lap;
     for (int n = 0; n < 16; ++n) {
         for (int i = 0; i < 1000; ++i)
             call(slot, old_policy, world.parent(), kBad);
         world.pass(625);
     }
     shm::configure(slot, new_policy, world.parent());
+    ASSERT_EQ(word_of(slot).generation, 2U);
     call(slot, new_policy, world.parent(), kGood);
     const Sums sums = shm::sums_now(slot, new_policy, world.parent());
     EXPECT_EQ(sums.calls, 1U);

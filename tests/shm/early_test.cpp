@@ -46,6 +46,12 @@ TEST_F(Early, ComesNotBeforeTheMinimumHasPassedSinceItOpened) {
     EXPECT_EQ(world.board.early_begun.load(), 1U);
 }
 
+TEST_F(Early, ComesNotBeforeTheMinimumToAProcessWhoseClockReadingIsEarlierThanTheOpening) {
+    world.board.now -= 1;
+    EXPECT_EQ(last_resort().refusal, Refusal::open);
+    EXPECT_EQ(shm::time_to_probe(slot, rules, one, true), 300U);
+}
+
 TEST_F(Early, IsHeldByTheCapOverAllProcesses) {
     world.pass(300);
     Admission first = last_resort();

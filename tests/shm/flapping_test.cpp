@@ -84,7 +84,8 @@ const struct Line {
     {"trtrtrt", 1, true, {10'000, 4, kByFatal, 3, 0, 0, 0, 0, 0}},
     {"frfrfrf", 1, true, {10'000, 4, kRate, 3, 0, 0, 0, 0, 0}},
     {"trtrtrtrtrtrtrtrtrt", 1, true},
-    {"tr.tr.tr.tr.tr.tr.t", 0, false},  // three in ten open times
+    {"trwtrwtrwt", 1, true, {10'000, 4, kByFatal, 0, 0, 0, 0, 0, 0}},  // well before each
+    {"tr.tr.tr.tr.tr.tr.t", 0, false},                                 // three in ten open times
     {"2tppp", 1, true, {80'000, 4, kByFatal | kByProbe, 0, 7000, 0, 3, 0, 0}},
     // When it ends: well, and not that often any more.
     {"trtrtrtrw", 1, true},

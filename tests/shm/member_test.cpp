@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "executors.hpp"
+#include "shm/recorder.hpp"
 #include "world.hpp"
 
 namespace cb::test {
@@ -31,6 +32,7 @@ TEST_F(Member, TripsOnConsecutiveFailuresAndReportsWhatLedThere) {
     for (int n = 0; n < 5; ++n)
         ASSERT_TRUE(make(kBad)) << n;
     EXPECT_EQ(state_of(slot), State::open);
+    EXPECT_EQ(world.board.consecutive.load(), 5U);
     EXPECT_FALSE(make(kGood));
     EXPECT_EQ(wrong_with_reports(world, slot), "");
 }
@@ -120,6 +122,38 @@ TEST_F(Member, CountsWhatItsCallsWere) {
         static_cast<std::size_t>(core::Outcome::client) - static_cast<std::size_t>(core::Outcome::connect);
     EXPECT_EQ(totals.outcome_class[kClient].load(), 1U);
     EXPECT_EQ(totals.slow.load(), 1U);
+}
+
+TEST_F(Member, CountsASlowCallWhateverItsVerdictAndTimesNoneWhereNoneCanBeSlow) {
+    make(kGood);
+    EXPECT_EQ(shm::sums_now(slot, rules, one).timed_calls, 0U);
+    rules.slow_call = {400, 100};
+    shm::Ending slow = kNeutral;
+    slow.slow = true;
+    make(kNeutral);
+    make(slow);
+    const core::Sums sums = shm::sums_now(slot, rules, one);
+    EXPECT_EQ(sums.calls, 2U);
+    EXPECT_EQ(sums.timed_calls, 1U);
+    EXPECT_EQ(sums.slow_calls, 1U);
+    EXPECT_EQ(sums.failures, 0U);
+}
+
+TEST_F(Member, CountsADurationInTheFirstBucketWhoseBoundIsNotBelowIt) {
+    for (const core::Millis duration : {5U, 6U, 30'000U, 30'001U})
+        shm::note_duration(slot.call_duration, duration);
+    for (const std::size_t bucket : {0U, 1U, 11U, 12U})
+        EXPECT_EQ(slot.call_duration.bucket[bucket].load(), 1U) << bucket;
+}
+
+TEST_F(Member, KeepsTheOutcomeOfAFailedCallHoweverLongItTook) {
+    shm::Ending failed = kBad;
+    failed.latency = 3'600'000;
+    make(failed);
+    shm::FailedCall calls[shm::kRecordedCalls];
+    ASSERT_EQ(shm::read_failed_calls(slot, calls), 1U);
+    EXPECT_EQ(calls[0].outcome, core::Outcome::reset);
+    EXPECT_EQ(calls[0].latency, 262'143U) << "the longest that it can hold";
 }
 
 TEST_F(Member, CountsAResponseThatHasBrokenOffSinceItWasJudgedInTheTotalsOnly) {

@@ -45,6 +45,11 @@ TEST_F(Retries, AreForgottenAfterTheSpan) {
     EXPECT_FALSE(take(slots_[0], 2, 200'000));
 }
 
+TEST_F(Retries, OfAProcessWhoseClockReadingIsALittleLaterCount) {
+    EXPECT_TRUE(take(slots_[0], 1, 100'000));
+    EXPECT_FALSE(take(slots_[1], 1, 99'999)) << "in the tenth of the span before";
+}
+
 TEST_F(Retries, CountedInSpansOfAnotherLengthAreNotTakenForThoseOfNow) {
     EXPECT_TRUE(take(slots_[1], 2, 100'000, 160)) << "a member with a shorter window, or the same one before a restart";
     EXPECT_TRUE(take(slots_[1], 2, 100'000, 160));

@@ -251,6 +251,7 @@ TEST_P(NextLife, HasNoHistoryAndAnAdvancedGeneration) {
     shm::note_duration(slot.call_duration, 1);
     shm::note_duration(slot.probe_duration, 60'000);
     slot.flapping = slot.probe_rate = slot.retries[3] = 1;
+    slot.flags = shm::kOwnsIgnoreErrors;
     shm::Slot& next = next_life();
     ASSERT_EQ(&next, &slot);
     EXPECT_EQ(state_of(next), State::closed);
@@ -258,6 +259,7 @@ TEST_P(NextLife, HasNoHistoryAndAnAdvancedGeneration) {
     EXPECT_EQ(word_of(next).level, 0U);
     EXPECT_EQ(shm::numbered_word(next).number, 0U) << "its own first change is number 1";
     EXPECT_EQ(next.reports.load(), 0U) << "no gap to log";
+    EXPECT_EQ(next.flags.load(), 0U);
     EXPECT_EQ(shm::sums_now(next, rules, world.parent()).calls, 0U);
     const auto* const totals = reinterpret_cast<const shm::Atomic64*>(&next.totals);
     for (std::size_t n = 0; n < sizeof next.totals / sizeof *totals; ++n)

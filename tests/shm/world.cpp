@@ -48,6 +48,7 @@ std::uint64_t Board::calls_held() const noexcept {
 
 void Recorder::on_change(const shm::Slot& slot, const shm::Change& change) noexcept {
     write(slot, change.number, change.from, change.to);
+    board_.consecutive = change.consecutive;
 }
 
 void Recorder::on_reset(const shm::Slot& slot, std::uint64_t number) noexcept {

@@ -60,6 +60,7 @@ struct Board {
     shm::Atomic64 at_line;
     shm::Atomic64 stop;
     std::atomic<const char*> wrong;  // the first thing a worker found wrong
+    shm::Atomic64 consecutive;       // failures in a row that led to the last change
     shm::Atomic64 lost;              // on_probe_lost
     shm::Atomic64 suppressed;        // on_suppressed
     shm::Atomic64 early_begun;       // on_early_round
