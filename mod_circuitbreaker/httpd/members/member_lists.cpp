@@ -45,9 +45,10 @@ class GlobalLock {
     apr_status_t result_;
 };
 
-/// Other threads add to the array: a plain field of httpd's, so its length is read as an atomic.
+/// Other threads add to the array: a plain field of httpd's, so its length is read as an atomic. Acquire: the memory
+/// that the array has now holds as many (apr_array_push moves it before it counts).
 int length_of(const apr_array_header_t& workers) noexcept {
-    return __atomic_load_n(&workers.nelts, __ATOMIC_ACQUIRE);  // acquire: what the length counts is looked at next
+    return __atomic_load_n(&workers.nelts, __ATOMIC_ACQUIRE);
 }
 
 std::uint32_t place_of(const void* key, std::uint32_t size) noexcept {
@@ -63,8 +64,8 @@ void sync_members(proxy_balancer& balancer, server_rec* s, proxy_server_conf* co
     if (lock.is_held()) proxy.sync_balancer(&balancer, s, conf);
 }
 
-std::size_t MemberLists::size_of_list(const apr_array_header_t& workers) noexcept {
-    return sizeof(List) + static_cast<std::size_t>(workers.nelts) * sizeof(proxy_worker*);
+std::size_t MemberLists::size_of_list(int length) noexcept {
+    return sizeof(List) + static_cast<std::size_t>(length) * sizeof(proxy_worker*);
 }
 
 void MemberLists::build(apr_pool_t* pconf, server_rec* main_server) noexcept {
@@ -77,8 +78,9 @@ void MemberLists::build(apr_pool_t* pconf, server_rec* main_server) noexcept {
     for_each_balancer(main_server, [&](server_rec*, proxy_balancer& balancer) noexcept {
         Balancer* const known = find(balancer.workers);
         known->workers = balancer.workers;
-        void* const memory = apr_palloc(pconf, size_of_list(*balancer.workers));
-        known->list.store(copy(memory, *balancer.workers), std::memory_order_relaxed);  // relaxed: one thread
+        const int length = balancer.workers->nelts;
+        void* const memory = apr_palloc(pconf, size_of_list(length));
+        known->list.store(copy(memory, *balancer.workers, length), std::memory_order_relaxed);  // relaxed: one thread
     });
 }
 
@@ -90,14 +92,15 @@ MemberLists::Balancer* MemberLists::find(const apr_array_header_t* workers) noex
     return &table_[i];
 }
 
-const MemberLists::List* MemberLists::copy(void* memory, const apr_array_header_t& workers) noexcept {
+const MemberLists::List* MemberLists::copy(void* memory, const apr_array_header_t& workers, int length) noexcept {
     if (memory == nullptr) return nullptr;
-    auto* const list = new (memory) List{workers.nelts, 0, nullptr};
+    auto* const list = new (memory) List{length, 0, nullptr};
     list->member = reinterpret_cast<proxy_worker**>(list + 1);
-    for (int i = 0; i < workers.nelts; ++i) {
-        proxy_worker* const worker = APR_ARRAY_IDX(&workers, i, proxy_worker*);
-        if (worker != nullptr && worker->s != nullptr) {
-            list->member[list->count++] = worker;
+    // Relaxed: whatever memory it is, it holds `length` of them (length_of).
+    auto* const members = reinterpret_cast<proxy_worker* const*>(__atomic_load_n(&workers.elts, __ATOMIC_RELAXED));
+    for (int i = 0; i < length; ++i) {
+        if (members[i] != nullptr && members[i]->s != nullptr) {
+            list->member[list->count++] = members[i];
         } else {
             list->seen = -1;
         }
@@ -112,8 +115,10 @@ void MemberLists::renew(Balancer& known, proxy_balancer& balancer) noexcept {
     if (!lock.is_held() || others.is_busy()) return;
     // Acquire: its count is looked at.
     const List* present = known.list.load(std::memory_order_acquire);
-    void* const memory = std::malloc(size_of_list(*balancer.workers));
-    const List* const list = copy(memory, *balancer.workers);
+    // Once: a thread with another virtual host's locks may be adding to the array.
+    const int length = length_of(*balancer.workers);
+    void* const memory = std::malloc(size_of_list(length));
+    const List* const list = copy(memory, *balancer.workers, length);
     const auto is_better = [&]() noexcept {
         return list != nullptr && (present == nullptr || list->count > present->count || list->seen > present->seen);
     };

@@ -42,8 +42,8 @@ class MemberLists {
         std::atomic<const List*> list;
     };
     Balancer* find(const apr_array_header_t* workers) noexcept;
-    static std::size_t size_of_list(const apr_array_header_t& workers) noexcept;
-    static const List* copy(void* memory, const apr_array_header_t& workers) noexcept;
+    static std::size_t size_of_list(int length) noexcept;
+    static const List* copy(void* memory, const apr_array_header_t& workers, int length) noexcept;
     static void renew(Balancer& known, proxy_balancer& balancer) noexcept;
 
     Balancer* table_ = nullptr;
