@@ -25,7 +25,8 @@ Millis between(Millis from, Millis to) noexcept {
 }
 
 core::Flapping figures_of(const Slot& slot, const core::Policy& policy, std::uint32_t level, Millis now) noexcept {
-    const Millis span = 10 * core::open_time_at(policy.open_time, level, 1U << 31U);  // without jitter
+    const Millis span =
+        core::kFlappingSpans * core::open_time_at(policy.open_time, level, 1U << 31U);  // without jitter
     core::Flapping figures{.span = span};
     HistoryEntry entries[kHistory];
     FailedCall calls[kRecordedCalls];
@@ -88,7 +89,7 @@ void watch_flapping(Slot& slot, const core::Word& before, const core::Word& afte
     const bool is_proven_well = after.state == State::closed && before.tripped && !after.tripped;
     if (after.state != State::open && !is_proven_well) return;
     const core::Flapping figures = figures_of(slot, policy, after.level, now);
-    if (figures.openings <= 3) {
+    if (figures.openings <= core::kFlappingOpenings) {
         if (after.level == 0) slot.flapping.store(0, kRelaxed);
         return;
     }

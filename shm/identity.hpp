@@ -2,8 +2,9 @@
 //
 // Purpose: the key of the table. In a slot it is read and written byte by byte through atomics: a slot that the parent
 // frees may get its next identity while somebody still looks at the last one.
-// Thread safety: what stands in a slot may change meanwhile, so the answer of same() or copy() is to be looked at again
-// (bind(), read_identity()). Invariants: text ends with a zero within its field, in a half-written identity too.
+// Thread safety: what stands in a slot may change meanwhile, so callers of same() and copy() check afterwards that the
+// slot was not reused (bind(), read_identity()).
+// Invariants: text ends with a zero within its field, in a half-written identity too.
 #ifndef CIRCUITBREAKER_SHM_IDENTITY_HPP
 #define CIRCUITBREAKER_SHM_IDENTITY_HPP
 

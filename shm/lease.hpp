@@ -26,8 +26,8 @@ namespace cb::shm {
 
 enum class LeaseState : std::uint8_t { free, reserved, active, settling };
 
-/// How far a probe has come; once the headers of its answer are here, the verdict by them. `overdue` says something of
-/// the lease, not of the probe.
+/// How far a probe has come; once the headers of its answer are here, the verdict by them. `overdue`: the lease has
+/// ended, and the call has not.
 enum class Phase : std::uint8_t { not_sent, sent, success, failure, fatal, tolerate, ignore, overdue };
 
 [[nodiscard]] constexpr Phase provisional(core::Verdict verdict) noexcept {

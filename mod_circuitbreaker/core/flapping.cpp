@@ -35,7 +35,7 @@ FlappingText::FlappingText(const Flapping& figures, const Policy& policy) noexce
     const bool is_timeout_short = are_most(figures.timed_out_probes, figures.failed_probes);
     const bool are_probes_slow = are_most(figures.slow_probes, figures.failed_probes);
 
-    append(summary, "opened %u times within 10 of its open times", figures.openings);
+    append(summary, "opened %u times within %u of its open times", figures.openings, kFlappingSpans);
     append(text, "%s (%g s)", summary, seconds(figures.span));
     const char* separator = ": ";
     // `sentence`: the directive ends it; a format for these numbers.

@@ -6,12 +6,15 @@
 
 namespace cb::core {
 
+inline constexpr std::uint32_t kFlappingOpenings = 3;  // more of them are flapping,
+inline constexpr std::uint32_t kFlappingSpans = 10;    // within so many of its open times
+
 struct Flapping {
-    Millis span = 0;                   // 10 of its open times at the present level
+    Millis span = 0;                   // kFlappingSpans of its open times at the present level
     std::uint32_t openings = 0;        // within `span`
     std::uint32_t reasons = 0;         // of these, a bit for each Reason
     std::uint32_t after_recovery = 0;  // of these, when it had been closed and was not proven well yet
-    // From its first opening until its probes succeeded, if it opened again in between; the longest time of the span.
+    // The longest time of the span from an opening until its probes succeeded, if it opened again in between.
     Millis recovery = 0;
     bool is_recovered = false;  // false: no such time has ended, `recovery` is the present one so far
     // Of all calls that ever counted; 0 if they are too few.

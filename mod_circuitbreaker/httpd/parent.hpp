@@ -1,8 +1,8 @@
 // What the parent does while its children work: it clears up after those that have ended, and looks at all members now
 // and then.
 //
-// Purpose: nothing that a killed child held, or owed a report of, is lost for good. A member's policy comes from its
-// slot, as the parent does not know all members.
+// Purpose: what a killed child held is given back, and changes that it did not report are told. A member's policy comes
+// from its slot, because the parent does not know all members.
 // Thread safety: the parent's one thread.
 #ifndef CIRCUITBREAKER_HTTPD_PARENT_HPP
 #define CIRCUITBREAKER_HTTPD_PARENT_HPP

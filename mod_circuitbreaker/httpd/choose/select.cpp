@@ -102,6 +102,14 @@ int give_up(RequestState& state, const Mask& mask) noexcept {
     return refuse(state);
 }
 
+/// mod_proxy's own choice, through the hook that we are called by.
+int run_choice(RequestState& state, proxy_worker** worker, proxy_balancer** balancer, char** url) noexcept {
+    state.is_nested = true;
+    const int rv = proxy.run_pre_request(worker, balancer, state.r, state.conf, url);
+    state.is_nested = false;
+    return rv;
+}
+
 /// No member is left to ask.
 constexpr int kNobody = -100;
 
@@ -114,9 +122,7 @@ int choose_among(RequestState& state, Mask& mask, bool last_resort, proxy_worker
         if (mask.has_nobody_left(state) && !(last_resort && mask.show_last_resort(state))) return kNobody;
         proxy_balancer view = *state.balancer;
         *balancer = mask.is_empty() ? state.balancer : mask.apply(view);
-        state.is_nested = true;
-        const int rv = proxy.run_pre_request(worker, balancer, state.r, state.conf, url);
-        state.is_nested = false;
+        const int rv = run_choice(state, worker, balancer, url);
         *balancer = state.balancer;
         if (rv != OK || *worker == nullptr) {
             if (rv != HTTP_SERVICE_UNAVAILABLE || mask.is_empty()) return rv;
@@ -186,9 +192,7 @@ bool names_balancer(const char* url) noexcept {
 
 /// A worker without a balancer: mod_proxy looks it up after the hooks, so we do it here.
 int admit_plain_worker(RequestState& state, proxy_worker** worker, proxy_balancer** balancer, char** url) noexcept {
-    state.is_nested = true;
-    const int rv = proxy.run_pre_request(worker, balancer, state.r, state.conf, url);
-    state.is_nested = false;
+    const int rv = run_choice(state, worker, balancer, url);
     if (rv != DECLINED || *balancer != nullptr) return rv;
     *worker = proxy.get_worker_ex(state.r->pool, nullptr, state.conf, *url, AP_PROXY_WORKER_NO_UDS);
     if (*worker == nullptr) return DECLINED;  // the generic worker, or none: mod_proxy's business

@@ -1,8 +1,9 @@
 // Walks over the balancers and members of the configuration.
 //
 // Purpose: each is visited once, at the server that defines it, although virtual hosts have copies of what they
-// inherit. Thread safety: reads configuration only; a balancer's members while the configuration is read, and in
-// post_config.
+// inherit.
+// Thread safety: reads configuration, which does not change. A balancer's members change later, so they are to be
+// walked while the configuration is read, and in post_config.
 #ifndef CIRCUITBREAKER_HTTPD_CONFIG_WALK_HPP
 #define CIRCUITBREAKER_HTTPD_CONFIG_WALK_HPP
 

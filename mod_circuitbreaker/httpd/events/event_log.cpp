@@ -110,9 +110,9 @@ void write_event(const shm::Slot& slot, const EventData& event) noexcept {
     char line[kMaxEventLine];
     const std::size_t length = write_event_line(line, slot, event);
     shm::Atomic64& torn = runtime.segment.header->events_torn;
-    // Acquire: who sees that it is torn sees the half line in the file. That stays, as a line of its own: nobody can
-    // take it back, since a line of another process may have come after it. (Two that look at once both end it, and one
-    // line is empty.)
+    // Acquire: who sees that it is torn sees the half line in the file. The half line can't be taken back, since
+    // another process may have written after it, so it is ended and stays as a line of its own. (If two processes end
+    // it at once, there is an empty line.)
     std::uint64_t seen = torn.load(std::memory_order_acquire);
     const bool is_after_half = seen != 0 && tail_of(runtime.event_log) != Tail::whole;
     char newline = '\n';

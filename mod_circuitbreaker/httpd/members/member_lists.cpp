@@ -5,6 +5,7 @@
 #include <new>
 
 #include "httpd/config/walk.hpp"
+#include "place.hpp"
 
 namespace cb::httpd {
 namespace {
@@ -49,11 +50,6 @@ class GlobalLock {
 /// that the array has now holds as many (apr_array_push moves it before it counts).
 int length_of(const apr_array_header_t& workers) noexcept {
     return __atomic_load_n(&workers.nelts, __ATOMIC_ACQUIRE);
-}
-
-std::uint32_t place_of(const void* key, std::uint32_t size) noexcept {
-    return static_cast<std::uint32_t>((reinterpret_cast<std::uintptr_t>(key) >> 4U) * 0x9E3779B97F4A7C15U >> 32U) &
-           (size - 1);
 }
 
 }  // namespace

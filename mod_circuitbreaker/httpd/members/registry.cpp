@@ -9,15 +9,11 @@
 #include "httpd/config/policies.hpp"
 #include "httpd/config/walk.hpp"
 #include "httpd/runtime.hpp"
+#include "place.hpp"
 #include "vhosts.hpp"
 
 namespace cb::httpd {
 namespace {
-
-std::uint32_t place_of(const void* key, std::uint32_t size) noexcept {
-    return static_cast<std::uint32_t>((reinterpret_cast<std::uintptr_t>(key) >> 4U) * 0x9E3779B97F4A7C15U >> 32U) &
-           (size - 1);
-}
 
 /// How long a call can go on after its deadline: a thread waits for its client, or for the member, no longer than that.
 core::Millis linger(const server_rec* server, const proxy_worker_shared& worker) noexcept {

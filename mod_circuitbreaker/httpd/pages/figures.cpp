@@ -13,7 +13,7 @@ using M = MemberSnapshot;
 using core::Policy;
 using core::State;
 
-/// What one gets to from the member by these members, one after the other.
+/// The value at the end of a path: `First` of the object, and so on.
 template <auto First, auto... Rest, class Object>
 std::uint64_t follow(const Object& object) noexcept {
     if constexpr (sizeof...(Rest) == 0) {
@@ -28,7 +28,7 @@ Value at(const M& member, std::uint32_t) noexcept {
     return {follow<Path...>(member)};
 }
 
-/// The same of a limit, where 0 stands for none.
+/// A limit; 0 means that there is none.
 template <auto... Path>
 Value limit(const M& member, std::uint32_t) noexcept {
     const std::uint64_t number = follow<Path...>(member);

@@ -20,8 +20,8 @@ enum class Form : std::uint8_t { json, text, status, xml, metrics, html };
 inline constexpr std::size_t kForms = 6;
 
 struct Key {
-    const char* name = nullptr;  // nullptr: not in this form. Of a set, the value's own name follows in text and HTML
-    std::uint8_t place = 0;      // lower ones come first, of equal ones those that are first in the table
+    const char* name = nullptr;  // nullptr: not in this form. In text and HTML, the name of a set's value is added
+    std::uint8_t place = 0;      // lower ones come first; equal ones in the order of the table
     bool shows_zero = false;     // HTML leaves out other figures that are 0
 };
 

@@ -1,0 +1,20 @@
+// A server's event log, and how many lines it has lost.
+#pragma once
+
+#include "events.hpp"
+#include "metrics_page.hpp"
+#include "traffic.hpp"
+
+namespace cb::test {
+
+inline constexpr const char* to_file = "CircuitBreakerEventLog events.json\n";  // below the ServerRoot
+
+[[nodiscard]] inline std::filesystem::path events_file(const Httpd& httpd) {
+    return httpd.root() / "events.json";
+}
+
+[[nodiscard]] inline double events_lost(const Httpd& httpd) {
+    return MetricsPage(httpd).series().at("httpd_circuitbreaker_events_lost_total");
+}
+
+}  // namespace cb::test
