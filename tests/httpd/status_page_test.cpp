@@ -204,6 +204,16 @@ TEST_F(StatusPage, ShowsAFailingCallWhoseMethodHttpdDoesNotKnow) {
     EXPECT_EQ(text_at(call, "method"), "other");
 }
 
+TEST_F(StatusPage, NamesTheMethodOfAFailingCallThatADirectiveHasRegistered) {
+    start("RegisterHttpMethod FOO\n" + std::string(quick_policy) + long_open, balancer_of(member_line(app_)));
+    app_.answer(Reply::status(503));
+    EXPECT_EQ(get(httpd_.url("/app/x"), {.method = "FOO"}).status, 503);
+    ASSERT_TRUE(wait_for_no_permits(httpd_, app_));
+    EXPECT_TRUE(has(page(httpd_), "<td>FOO <code>")) << httpd_.describe();
+    const json_t* const call = json_array_get(json_object_get(only_member(), "failed_calls"), 0);
+    EXPECT_EQ(text_at(call, "method"), "FOO");
+}
+
 TEST_F(StatusPage, ShowsThePolicyInForce) {
     start(
         "CircuitBreaker Observe\nCircuitBreakerWindow 100calls\nCircuitBreakerOpenTime 5s max=1min factor=1.5\n"

@@ -1,7 +1,6 @@
 #include "html_member.hpp"
 
 #include "figures.hpp"
-#include "httpd/shown.hpp"
 #include "strip.hpp"
 #include "words.hpp"
 
@@ -102,7 +101,7 @@ void write_failed_calls(const HtmlOut& out, const MemberSnapshot& member) noexce
         write_time(out, member, call.at);
         out.print("</td><td>%s</td><td class=\"num\">%s</td><td>", outcome_text(out.p, call.outcome),
                   span_text(out.p, call.latency));
-        out.text(method_name(call.method));
+        out.text(method_text(out.p, call.method));
         out.put(" <code>");
         out.text(call.path);
         out.put("</code></td></tr>");

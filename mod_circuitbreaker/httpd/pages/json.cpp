@@ -1,9 +1,7 @@
 #include "json.hpp"
 
 #include "figures.hpp"
-#include "httpd/shown.hpp"
 #include "json_page_writer.hpp"
-#include "shm/refusal.hpp"
 #include "words.hpp"
 
 namespace cb::httpd {
@@ -56,7 +54,7 @@ void put_failed_calls(JsonPageWriter& out, apr_pool_t* p, const MemberSnapshot& 
         out.text("time", utc_text(p, wall_time(member, call.at)));
         out.text("outcome", outcome_text(p, call.outcome));
         out.number("latency_ms", call.latency);
-        out.text("method", method_name(call.method));
+        out.text("method", method_text(p, call.method));
         out.text("path", *call.path != '\0' ? call.path : nullptr);
         out.end_object();
     }

@@ -171,6 +171,11 @@ const char* outcome_text(apr_pool_t* p, core::Outcome outcome) noexcept {
     return *name == '\0' ? "unknown" : name;
 }
 
+const char* method_text(apr_pool_t* p, std::uint8_t method) noexcept {
+    const char* const registered = method > M_INVALID ? ap_method_name_of(p, method) : nullptr;
+    return registered != nullptr ? registered : method_name(method);
+}
+
 const char* reason_phrase(apr_pool_t* p, core::Reason reason, const core::Policy& policy) noexcept {
     switch (reason) {
         case core::Reason::none:

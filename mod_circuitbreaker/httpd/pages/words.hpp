@@ -22,6 +22,9 @@ namespace cb::httpd {
 /// "timeout", "503".
 [[nodiscard]] const char* outcome_text(apr_pool_t* p, core::Outcome outcome) noexcept;
 
+/// The same as method_name(), but also of a method that a module or RegisterHttpMethod has registered.
+[[nodiscard]] const char* method_text(apr_pool_t* p, std::uint8_t method) noexcept;
+
 /// What led to the present state, as a phrase: "5 failures in a row".
 [[nodiscard]] const char* reason_phrase(apr_pool_t* p, core::Reason reason, const core::Policy& policy) noexcept;
 
