@@ -2,10 +2,12 @@
 
 #include "adaptive.hpp"
 #include "changes.hpp"
+#include "core/probe_rate.hpp"
 #include "early.hpp"
 #include "flapping.hpp"
 #include "history.hpp"
 #include "newcomers.hpp"
+#include "outages.hpp"
 #include "step.hpp"
 #include "window.hpp"
 
@@ -39,8 +41,9 @@ void note_change(Slot& slot, std::uint64_t before_bits, const core::Step& step, 
     if (is_change) note_history(slot, number, {now, after.level, after.state, step.reason});
     if (before.state != core::State::half_open && after.state == core::State::half_open) forget_newcomers(slot);
     if (event.kind == core::EventKind::reset) {
-        slot.flapping.store(0, std::memory_order_relaxed);  // both for people
+        slot.flapping.store(0, std::memory_order_relaxed);  // all for people
         slot.kept_calls.store(0, std::memory_order_relaxed);
+        slot.too_cautious.store(0, std::memory_order_relaxed);
     }
     if (step.transition) {
         shm::step("change.won");
@@ -54,10 +57,21 @@ void note_change(Slot& slot, std::uint64_t before_bits, const core::Step& step, 
     }
     if (after.state == core::State::open && before.generation != after.generation) {
         note_opened(slot, step.word, now);
+        forget_proof(slot);
     }
+    const bool is_recovered = step.reason == core::Reason::ramp_over || step.reason == core::Reason::probes_succeeded;
+    if (is_recovered && after.state == core::State::closed) note_end_of_outage(slot, number, policy, process);
     watch_flapping(slot, before, after, policy, process, now);
     // Release: who sees the report counted also sees that it was made.
     if (is_change) slot.reports.fetch_add(1, std::memory_order_release);
+}
+
+/// A probe shows that the member is well, or that it is not.
+void note_sign(Slot& slot, const core::Event& event, core::Millis now) noexcept {
+    if (event.kind != core::EventKind::settle_probe) return;
+    const core::ProbeSample sample = core::sample_of(event.verdict, event.slow);
+    if (sample == core::ProbeSample::success) note_proof(slot, now);
+    if (sample == core::ProbeSample::failure) forget_proof(slot);
 }
 
 /// An early round has begun, or failed.
@@ -99,6 +113,7 @@ core::Step apply(Slot& slot, core::Event event, const core::Policy& policy, cons
         // another process may already make the next change.
         const core::Millis at = is_new ? process.clock.now() : now;
         if (is_new) number = take_number(slot, seen, number, decided.word);
+        note_sign(slot, event, now);
         note_change(slot, seen, decided, number, event, policy, process, at);
         note_early(slot, looked, decided, process, now);
         if (decided.decision != core::Decision::again) {

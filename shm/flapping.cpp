@@ -18,12 +18,6 @@ using core::Verdict;
 constexpr auto kRelaxed = std::memory_order_relaxed;  // figures for people
 constexpr double kEnoughCalls = 100;                  // before anything is called usual
 
-/// Times in the history wrap. Of two changes at one moment, the later one may have been noted with the earlier time.
-Millis between(Millis from, Millis to) noexcept {
-    const Millis span = (to - from) & core::kTimeMask;
-    return span <= core::kTimeMask / 2 ? span : 0;
-}
-
 core::Flapping figures_of(const Slot& slot, const core::Policy& policy, std::uint32_t level, Millis now) noexcept {
     const Millis span =
         core::kFlappingSpans * core::open_time_at(policy.open_time, level, 1U << 31U);  // without jitter

@@ -1,6 +1,6 @@
 // The last changes of state of one member.
 //
-// Purpose: the strip of states on the status page, and the figures of flapping.
+// Purpose: the strip of states on the status page, and the figures of flapping and of outages.
 // Thread safety: any number of threads and processes, lock-free. The entry that a killed child was writing is missing;
 // nothing is decided by it.
 // Invariants: entries come newest last; kHistory of them at most.
@@ -19,6 +19,13 @@ struct HistoryEntry {
     core::State to = core::State::closed;
     core::Reason reason = core::Reason::none;
 };
+
+/// From one entry's time to another's, which wrap. Of two changes at one instant, the later one may have been noted
+/// with the earlier time: then 0.
+[[nodiscard]] constexpr core::Millis between(core::Millis from, core::Millis to) noexcept {
+    const core::Millis span = (to - from) & core::kTimeMask;
+    return span <= core::kTimeMask / 2 ? span : 0;
+}
 
 /// `number`: the number of the change (changes.hpp). Who sees the entry sees what its process wrote before.
 void note_history(Slot& slot, std::uint64_t number, const HistoryEntry& entry) noexcept;

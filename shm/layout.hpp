@@ -28,7 +28,7 @@ static_assert(sizeof(Atomic64) == 8 && sizeof(Atomic32) == 4);
 
 inline constexpr std::size_t kLine = 64;
 inline constexpr std::uint64_t kMagic = 0x63627265616B6572U;  // "cbreaker"
-inline constexpr std::uint32_t kLayoutVersion = 5;
+inline constexpr std::uint32_t kLayoutVersion = 6;
 inline constexpr std::uint32_t kLeases = 16;
 inline constexpr std::uint32_t kWindowWords = 257;
 inline constexpr std::uint32_t kPidBits = 22;  // Linux: PID_MAX_LIMIT is 2^22
@@ -92,6 +92,11 @@ using Totals = TotalsOf<Atomic64>;
 inline constexpr std::uint32_t kLatencyBounds[] = {5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000};
 inline constexpr std::uint32_t kLatencyBuckets = sizeof kLatencyBounds / sizeof *kLatencyBounds + 1;
 
+/// The same of outages: 1 s to 1 h.
+inline constexpr std::uint32_t kOutageBounds[] = {1000,   2000,    5000,    10'000,  20'000,    30'000,
+                                                  60'000, 120'000, 300'000, 600'000, 1'800'000, 3'600'000};
+static_assert(sizeof kOutageBounds == sizeof kLatencyBounds, "one kind of histogram");
+
 struct Histogram {
     Atomic64 bucket[kLatencyBuckets];  // each call in one
     Atomic64 sum_ms;
@@ -144,11 +149,17 @@ struct alignas(kLine) Slot {  // NOLINT(clang-analyzer-optin.performance.Padding
     Atomic64 interrupted;             // when the open time ends that an early round began in (early.hpp)
     Atomic64 flapping;                // generation + 1 in which flapping was reported; 0: not since it was well
     Atomic64 kept_calls;              // calls on kept connections, and stale ones (kept.hpp)
+    Atomic64 health;                  // checks of mod_proxy_hcheck since it opened (health.hpp)
+    Atomic64 noticed;                 // generation + 1 in which the end of the open time was announced (notice.hpp)
+    Atomic64 proven;                  // ms, since when the member is known to be well; 0: it is not (outages.hpp)
+    Atomic64 too_cautious;            // the outage of which that was said (core/outage.hpp); 0: none
     Atomic64 retries[kRetryBuckets];  // failover: time:32 | count:32 of a bucket
     Atomic64 history[kHistory];       // the last changes (history.hpp)
     Histogram call_duration;          // of calls that are no probes
     Histogram probe_duration;
-    Atomic64 recorded;  // failing calls so far
+    Histogram outage_duration;
+    Histogram outage_waiting;  // of these, after the member was known to be well
+    Atomic64 recorded;         // failing calls so far
     RecordedCall recorder[kRecordedCalls];
     Atomic64 newcomers[kNewcomerWords];  // sessions that began during this recovery (newcomers.hpp)
     Atomic64 policy[kPolicyWords];       // of the processes that use the slot (configure)

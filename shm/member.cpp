@@ -250,8 +250,10 @@ void configure(Slot& slot, const Policy& policy, const Process& process) noexcep
     // some of the new one; no value is in two words.
     std::uint64_t words[kPolicyWords];
     std::memcpy(words, &policy, sizeof words);
+    bool is_changed = false;
     for (std::uint32_t i = 0; i < kPolicyWords; ++i)
-        slot.policy[i].store(words[i], kRelaxed);
+        is_changed = slot.policy[i].exchange(words[i], kRelaxed) != words[i] || is_changed;
+    if (is_changed) slot.too_cautious.store(0, kRelaxed);  // what it was said of may be mended
     const std::uint64_t shape = shape_of(policy.window);
     // Release: who sees the shape (acquire, in weigh) sees the generation that belongs to it, or a later one.
     const std::uint64_t before = slot.shape.exchange(shape, std::memory_order_seq_cst);

@@ -15,6 +15,7 @@
 #include "core/breaker.hpp"
 #include "core/flapping.hpp"
 #include "core/kept_calls.hpp"
+#include "core/outage.hpp"
 #include "layout.hpp"
 #include "lease.hpp"
 
@@ -54,6 +55,10 @@ class Observer {
     virtual void on_early_round(const Slot& slot, const EarlyRound& round) noexcept = 0;
     /// The breaker opens again and again. Once, until it has been well.
     virtual void on_flapping(const Slot& slot, const core::Flapping& figures, const core::Policy& policy) noexcept = 0;
+    /// Most of an outage was our own waiting. Once, until an outage is not like that.
+    virtual void on_too_cautious(const Slot& slot, const core::Outage& outage) noexcept = 0;
+    /// The open time ends in `left` ms (CircuitBreakerOpenTime notice=). Once for each open time.
+    virtual void on_probe_soon(const Slot& slot, core::Millis left) noexcept = 0;
     /// Most calls on kept connections are stale. Once, until hardly any are.
     virtual void on_stale(const Slot& slot, const core::KeptCalls& calls) noexcept = 0;
 

@@ -54,9 +54,10 @@ std::uint32_t read_failed_calls(const Slot& slot, FailedCall (&calls)[kRecordedC
     return count;
 }
 
-void note_duration(Histogram& histogram, core::Millis duration) noexcept {
+void note_duration(Histogram& histogram, core::Millis duration,
+                   const std::uint32_t (&bounds)[kLatencyBuckets - 1]) noexcept {
     std::uint32_t bucket = 0;
-    while (bucket < kLatencyBuckets - 1 && duration > kLatencyBounds[bucket])
+    while (bucket < kLatencyBuckets - 1 && duration > bounds[bucket])
         ++bucket;
     histogram.bucket[bucket].fetch_add(1, kRelaxed);
     histogram.sum_ms.fetch_add(duration, kRelaxed);

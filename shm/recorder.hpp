@@ -28,7 +28,9 @@ void note_failed_call(Slot& slot, core::Millis at, core::Outcome outcome, core::
 /// Copies the entries, oldest first; returns their number.
 std::uint32_t read_failed_calls(const Slot& slot, FailedCall (&calls)[kRecordedCalls]) noexcept;
 
-void note_duration(Histogram& histogram, core::Millis duration) noexcept;
+/// `bounds`: of the histogram's buckets.
+void note_duration(Histogram& histogram, core::Millis duration,
+                   const std::uint32_t (&bounds)[kLatencyBuckets - 1] = kLatencyBounds) noexcept;
 
 }  // namespace cb::shm
 

@@ -57,6 +57,7 @@ struct OpenTime {
     std::uint32_t jitter = 10;          // percent, 0..100
     bool retry_after = false;           // the Retry-After of a failing answer, up to max, is the least open time
     Millis min = 1 * kMillisPerSecond;  // how long it must have been open before an early probe
+    Millis notice = 0;                  // how long before its end the open time is announced; 0: it is not
 };
 
 /// CircuitBreakerProbes.
@@ -73,6 +74,17 @@ struct RampUp {
     Millis duration = 0;
     std::uint32_t from = 10;  // percent of the requests admitted at its start
 };
+
+/// CircuitBreakerHealthCheck: what a passing check of mod_proxy_hcheck means to an open breaker. `early`: it ends the
+/// open time. `gate`: there is no probe before it.
+enum class HealthCheck : std::uint8_t { off, early, gate, both };
+inline constexpr const char* kHealthChecks[] = {"Off", "Early", "Gate", "Both"};  // as they are written
+[[nodiscard]] constexpr bool ends_open_time(HealthCheck check) noexcept {
+    return check == HealthCheck::early || check == HealthCheck::both;
+}
+[[nodiscard]] constexpr bool holds_probes(HealthCheck check) noexcept {
+    return check == HealthCheck::gate || check == HealthCheck::both;
+}
 
 enum class FailoverMode : std::uint8_t { off, probes, all };
 
@@ -106,7 +118,7 @@ struct Policy {
     Millis settle = 10 * kMillisPerSecond;
     bool retry_after = true;   // Retry-After on a refusal
     bool record_path = false;  // the flight recorder keeps the request's path
-    bool early_probe = false;  // a passing check of mod_proxy_hcheck ends the open time
+    HealthCheck health_check = HealthCheck::off;
 };
 
 static_assert(std::is_trivially_destructible_v<Policy>);

@@ -13,6 +13,7 @@
 #include "parent.hpp"
 #include "runtime.hpp"
 #include "shm/segment.hpp"
+#include "timer.hpp"
 
 namespace cb::httpd {
 namespace {
@@ -89,6 +90,7 @@ int cb_on_post_config(apr_pool_t* pconf, apr_pool_t*, apr_pool_t* ptemp, server_
     shm::free_unused(runtime.segment, runtime.process.pid);
     give_back_error_states_at_exit(pconf);
     if (members == 0) runtime.registry = nullptr;
+    start_timer(pconf);
     return OK;
 }
 

@@ -3,10 +3,10 @@
 #include <cerrno>
 #include <csignal>
 
-#include "httpd/choose/health.hpp"
 #include "httpd/members/registry.hpp"
 #include "runtime.hpp"
 #include "shm/changes.hpp"
+#include "timer.hpp"
 
 namespace cb::httpd {
 namespace {
@@ -66,13 +66,8 @@ int cb_on_monitor(apr_pool_t*, server_rec*) noexcept {
         shm::Slot& slot = runtime.segment.slots[i];
         shm::expire_probes(slot, shm::noted_policy(slot), runtime.process);
     }
-    if (runtime.registry != nullptr) {
-        runtime.registry->meet_sockets();
-        runtime.registry->for_each([](Breaker& breaker) noexcept {
-            shm::Slot* const slot = breaker.slot.load(std::memory_order_acquire);
-            if (slot != nullptr) heed_health_check(breaker, *slot);
-        });
-    }
+    if (runtime.registry != nullptr) runtime.registry->meet_sockets();
+    look_at_time(runtime.has_timer ? 0 : kParentInterval);
     report_gaps();
     return DECLINED;
 }

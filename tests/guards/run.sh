@@ -47,7 +47,7 @@ httpd_is_included_in_one_place() {
 }
 # The layers of mod_circuitbreaker/httpd, from below: each may include itself and those before it (core and shm are below
 # all of them). A layer is a folder, or a file beside the folders.
-httpd_layers="httpd_api proxy_api shown runtime config members request events call choose failover attempts pages parent lifecycle
+httpd_layers="httpd_api proxy_api shown runtime config members request events call choose failover attempts pages timer parent lifecycle
     mod_circuitbreaker"
 httpd_includes_go_down() {
     grep -rn '#include "' mod_circuitbreaker/httpd mod_circuitbreaker/mod_circuitbreaker.cpp | sort |

@@ -53,7 +53,7 @@ INSTANTIATE_TEST_SUITE_P(
         Usage{"ConsecutiveFailures", "CircuitBreakerConsecutiveFailures", "7", "5 6", "from 1 to 1023", false},
         Usage{"SlowCall", "CircuitBreakerSlowCall", "2s rate=50", "2s rate=50 rate=60", "from 1ms to 24h", false},
         Usage{"OpenTime", "CircuitBreakerOpenTime", "10s max=1min",
-              "1s max=2s factor=2 jitter=0 min=1s retry-after=On x", "from 100ms to 24h", false},
+              "1s max=2s factor=2 jitter=0 min=1s notice=1s retry-after=On x", "from 100ms to 24h", false},
         Usage{"MaxOpen", "CircuitBreakerMaxOpen", "50%", "50 60", "from 1 to 100", false},
         Usage{"Probes", "CircuitBreakerProbes", "5 tolerate=1", "5 concurrent=1 tolerate=1 successes=1 max=5 x",
               "from 1 to 63", false},

@@ -232,7 +232,7 @@ TEST_F(StatusPage, ShowsThePolicyInForce) {
     };
     for (const char* line :
          {"CircuitBreaker Observe", "CircuitBreakerWindow 100calls", "CircuitBreakerFailureRate Off",
-          "CircuitBreakerOpenTime 5s max=1min factor=1.500 jitter=10 min=1s retry-after=Off",
+          "CircuitBreakerOpenTime 5s max=1min factor=1.500 jitter=10 min=1s notice=Off retry-after=Off",
           "CircuitBreakerProbes 4 concurrent=9 tolerate=1 successes=4 max=9",
           "CircuitBreakerFailover All budget=20 tries=3 timeout=5s", "CircuitBreakerHealthCheck Early",
           "CircuitBreakerRampUp 1min from=5", "CircuitBreakerProbeHeader X-Probe",

@@ -83,6 +83,16 @@ void Recorder::on_stale(const shm::Slot&, const core::KeptCalls&) noexcept {
     board_.stale.fetch_add(1);
 }
 
+void Recorder::on_too_cautious(const shm::Slot&, const core::Outage& outage) noexcept {
+    board_.outage = outage;
+    board_.too_cautious.fetch_add(1);
+}
+
+void Recorder::on_probe_soon(const shm::Slot&, core::Millis left) noexcept {
+    board_.soon_left = left;
+    board_.probes_soon.fetch_add(1);
+}
+
 void Recorder::on_flapping(const shm::Slot&, const core::Flapping& figures, const core::Policy&) noexcept {
     board_.flapping_figures = figures;
     board_.flapping.fetch_add(1);

@@ -68,6 +68,10 @@ struct Board {
     shm::Atomic64 early_repeated;
     shm::Atomic64 flapping;           // on_flapping
     shm::Atomic64 stale;              // on_stale
+    shm::Atomic64 too_cautious;       // on_too_cautious
+    core::Outage outage;              // of the last of them
+    shm::Atomic64 probes_soon;        // on_probe_soon
+    shm::Atomic64 soon_left;          // of the last of them
     core::Flapping flapping_figures;  // of the last of them
     Desk desk[Board::kDesks];
     shm::Atomic64 counter[kCounters];
@@ -92,6 +96,8 @@ class Recorder final : public shm::Observer {
     void on_early_round(const shm::Slot& slot, const shm::EarlyRound& round) noexcept override;
     void on_flapping(const shm::Slot& slot, const core::Flapping& figures,
                      const core::Policy& policy) noexcept override;
+    void on_too_cautious(const shm::Slot& slot, const core::Outage& outage) noexcept override;
+    void on_probe_soon(const shm::Slot& slot, core::Millis left) noexcept override;
     void on_stale(const shm::Slot& slot, const core::KeptCalls& calls) noexcept override;
 
   private:

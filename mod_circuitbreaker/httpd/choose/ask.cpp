@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "health.hpp"
+#include "httpd/members/health.hpp"
 #include "httpd/request/environment.hpp"
 #include "httpd/runtime.hpp"
 #include "ramp.hpp"
@@ -72,7 +72,7 @@ bool is_usable(const RequestState& state, const proxy_worker& worker) noexcept {
 
 bool may_probe(const RequestState& state, const Breaker& breaker, const shm::Slot& slot) noexcept {
     request_rec* const r = state.r;
-    if (!may_carry_probe(state, breaker, slot)) return false;
+    if (is_awaiting_check(breaker, slot) || !may_carry_probe(state, breaker, slot)) return false;
     const Settings* const said = said_for_request(r, Directive::probe_if);
     const ap_expr_info_t* const expr = said != nullptr ? said->probe_if : breaker.probe_if;
     if (expr == nullptr) return true;
@@ -87,11 +87,8 @@ shm::Refusal refusal_of(RequestState& state, Breaker& breaker, shm::Slot& slot) 
     if (!breaker.is_enforcing()) return shm::Refusal::none;  // Observe: admit() counts what would have been refused
     shm::RampTicket* const ticket = ramp_ticket(state, breaker, slot);
     if (ticket == nullptr) return shm::Refusal::none;  // closed: the usual case
-    core::Decision decision = shm::peek(slot, breaker.policy, runtime.process, ticket);
-    if (decision == core::Decision::refuse && breaker.policy.early_probe) {
-        heed_health_check(breaker, slot);
-        decision = shm::peek(slot, breaker.policy, runtime.process, ticket);
-    }
+    heed_health_check(breaker, slot);
+    const core::Decision decision = shm::peek(slot, breaker.policy, runtime.process, ticket);
     const bool is_refused =
         decision == core::Decision::refuse || (decision == core::Decision::probe && !may_probe(state, breaker, slot));
     if (!is_refused) return shm::Refusal::none;

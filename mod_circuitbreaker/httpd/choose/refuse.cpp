@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ask.hpp"
+#include "httpd/members/health.hpp"
 #include "httpd/request/environment.hpp"
 #include "httpd/runtime.hpp"
 #include "shm/refusal.hpp"
@@ -22,7 +23,8 @@ void note(RequestState& state, const Breaker& breaker, shm::Refusal refusal, cor
 core::Millis wait_for(shm::Slot& slot, const Breaker& breaker, bool early) noexcept {
     const core::State state = core::state_of(slot.word.load(std::memory_order_relaxed));
     if (state == core::State::forced_open) return kNever;
-    return shm::time_to_probe(slot, breaker.policy, runtime.process, early);
+    const core::Millis wait = shm::time_to_probe(slot, breaker.policy, runtime.process, early);
+    return is_awaiting_check(breaker, slot) ? std::max(wait, time_to_check(breaker)) : wait;
 }
 
 }  // namespace

@@ -99,9 +99,12 @@ const char* read_max_concurrent(const Words& words, std::uint32_t& max_concurren
     return words.wrong(words.word[0], "a number of calls from 1 to 1000000, or Off");
 }
 
-const char* read_health_check(const Words& words, bool& early_probe) noexcept {
-    early_probe = is_word(words.word[0], "Early");
-    return early_probe || is_word(words.word[0], "Off") ? nullptr : words.wrong(words.word[0], "Off or Early");
+const char* read_health_check(const Words& words, core::HealthCheck& health_check) noexcept {
+    for (std::uint32_t i = 0; i < std::size(core::kHealthChecks); ++i) {
+        health_check = static_cast<core::HealthCheck>(i);
+        if (is_word(words.word[0], core::kHealthChecks[i])) return nullptr;
+    }
+    return words.wrong(words.word[0], "Off, Early, Gate or Both");
 }
 
 const char* read_probe_if(const Words& words, const ap_expr_info_t*& probe_if) noexcept {

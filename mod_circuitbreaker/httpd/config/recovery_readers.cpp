@@ -28,12 +28,19 @@ const char* read_open_time(const Words& words, core::OpenTime& open) noexcept {
             if (!parse_duration(min, core::kMinOpenTime, core::kMaxOpenTime, open.min)) {
                 return words.wrong(word, "min=DURATION from 100ms to 24h (\"min=1s\")");
             }
+        } else if (const char* notice = value_of(word, "notice")) {
+            open.notice = 0;
+            if (!is_word(notice, "Off") && !parse_duration(notice, 1, core::kMaxOpenTime, open.notice)) {
+                return words.wrong(word, "notice=DURATION from 1ms to 24h (\"notice=5s\"), or notice=Off");
+            }
         } else if (const char* retry_after = value_of(word, "retry-after")) {
             if (!parse_on_off(retry_after, open.retry_after)) {
                 return words.wrong(word, "retry-after=On or retry-after=Off");
             }
         } else {
-            return words.wrong(word, "max=DURATION, factor=NUMBER, jitter=PERCENT, min=DURATION or retry-after=On|Off");
+            return words.wrong(
+                word,
+                "max=DURATION, factor=NUMBER, jitter=PERCENT, min=DURATION, notice=DURATION or retry-after=On|Off");
         }
     }
     if (!has_max && open.max < open.base) open.max = open.base;  // a base above the default max is its own max

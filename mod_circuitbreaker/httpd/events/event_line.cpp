@@ -27,6 +27,10 @@ const char* name_of(EventName name) noexcept {
             return "flapping";
         case EventName::probe_lost:
             return "probe-lost";
+        case EventName::probe_soon:
+            return "probe-soon";
+        case EventName::too_cautious:
+            return "too-cautious";
     }
     return "unknown";
 }

@@ -16,7 +16,7 @@ namespace cb::httpd {
 inline constexpr std::size_t kMaxEventLine = 4096;
 static_assert(kMaxEventLine <= PIPE_BUF);
 
-enum class EventName : std::uint8_t { transition, reset, suppressed, flapping, probe_lost };
+enum class EventName : std::uint8_t { transition, reset, suppressed, flapping, probe_lost, probe_soon, too_cautious };
 
 struct EventData {
     EventName name = EventName::transition;

@@ -2,6 +2,7 @@
 #include "events.hpp"
 
 #include "event_log.hpp"
+#include "httpd/members/health.hpp"
 #include "shm/changes.hpp"
 
 namespace cb::httpd {
@@ -76,7 +77,8 @@ void write_change(const shm::Slot& slot, const shm::Change& change) noexcept {
 }
 
 /// What is no change of state: the breaker stays as it is.
-void write_incident(const shm::Slot& slot, EventName name, const char* reason, const core::Sums& sums) noexcept {
+void write_incident(const shm::Slot& slot, EventName name, const char* reason, const core::Sums& sums,
+                    core::Millis open_for = 0) noexcept {
     const shm::NumberedWord now = shm::numbered_word(slot);
     const core::Word word = core::unpack(now.word);
     EventData event;
@@ -86,11 +88,19 @@ void write_incident(const shm::Slot& slot, EventName name, const char* reason, c
     event.sums = sums;
     event.level = word.level;
     event.number = now.number;
+    event.open_for = open_for;
     event.probes_succeeded = word.successes;
     event.probes_failed = word.failures;
     event.probes_neutral = word.neutral;
     event.with_recent = true;
     write_event(slot, event);
+}
+
+/// It has just opened: only a health check that begins from now on counts.
+void look_at_checks(const shm::Slot& slot) noexcept {
+    if (runtime.registry == nullptr) return;
+    const Breaker* const breaker = runtime.registry->at(runtime.segment.index_of(slot));
+    if (breaker != nullptr) heed_health_check(*breaker, *breaker->slot.load(std::memory_order_acquire));
 }
 
 class LogObserver final : public shm::Observer {
@@ -107,6 +117,7 @@ class LogObserver final : public shm::Observer {
                      MemberText(slot.identity).text, separator(slot), slot.identity.balancer, core::name(change.from),
                      core::name(change.to), core::name(change.reason), numbers, next_probe);
         write_change(slot, change);
+        if (change.to == core::State::open) look_at_checks(slot);
     }
 
     void on_reset(const shm::Slot& slot, std::uint64_t number) noexcept override {
@@ -152,6 +163,7 @@ class LogObserver final : public shm::Observer {
                      "circuit breaker: member %s%s%s: stays open: its early probes failed; next probe in %.1f s (level "
                      "%u), or when there is no other member",
                      MemberText(slot.identity).text, separator(slot), slot.identity.balancer, left, round.before.level);
+        look_at_checks(slot);
     }
 
     void on_flapping(const shm::Slot& slot, const core::Flapping& figures,
@@ -160,6 +172,21 @@ class LogObserver final : public shm::Observer {
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, runtime.server, "circuit breaker: member %s%s%s: flapping: %s",
                      MemberText(slot.identity).text, separator(slot), slot.identity.balancer, words.text);
         write_incident(slot, EventName::flapping, words.summary, {});
+    }
+
+    void on_too_cautious(const shm::Slot& slot, const core::Outage& outage) noexcept override {
+        const core::OutageText words(outage);
+        ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, runtime.server, "circuit breaker: member %s%s%s: too cautious: %s",
+                     MemberText(slot.identity).text, separator(slot), slot.identity.balancer, words.text);
+        write_incident(slot, EventName::too_cautious, words.text, {});
+    }
+
+    void on_probe_soon(const shm::Slot& slot, core::Millis left) noexcept override {
+        ap_log_error(APLOG_MARK, APLOG_INFO, 0, runtime.server,
+                     "circuit breaker: member %s%s%s: probe-soon: it may be probed in %.1f s",
+                     MemberText(slot.identity).text, separator(slot), slot.identity.balancer,
+                     static_cast<double>(left) / 1000.0);
+        write_incident(slot, EventName::probe_soon, "open time ends", {}, left);
     }
 
     void on_stale(const shm::Slot& slot, const core::KeptCalls& calls) noexcept override {

@@ -37,7 +37,6 @@ struct Breaker {
     const char* vhost;               // name:port of the server that defines it
     shm::Identity identity;
     std::atomic<shm::Slot*> slot;  // nullptr: runs without a breaker (table full, or being claimed by another process)
-    std::atomic<std::uint64_t> last_check;  // what health.cpp has seen in this process
     // It can't be bound. Relaxed: a thread that misses what another one has just found out asks the table once more.
     std::atomic<bool> is_final;
 

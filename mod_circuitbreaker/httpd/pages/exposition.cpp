@@ -187,7 +187,7 @@ void Exposition::put(const Durations& durations) noexcept {
         count += durations.bucket[i];
         char bound[40] = "+Inf";
         if (i < shm::kLatencyBuckets - 1) {
-            write_bound(bound, shm::kLatencyBounds[i], is_open_metrics_);
+            write_bound(bound, durations.bounds[i], is_open_metrics_);
         }
         const Label le = {"le", bound};
         sample("_bucket", Number::count(count), {&le, 1});

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <numeric>
 
 #include "shm/refusal.hpp"
 
@@ -67,6 +68,15 @@ Value is_state(const M& member, std::uint32_t i) noexcept {
     return {static_cast<std::uint32_t>(member.state()) == i ? 1U : 0U, true, 0, kStateName(i)};
 }
 
+Value awaits_check(const M& member, std::uint32_t) noexcept {
+    return {member.is_awaiting_check ? 1U : 0U};
+}
+Value is_too_cautious(const M& member, std::uint32_t) noexcept {
+    return {core::is_too_cautious(member.too_cautious) ? 1U : 0U};
+}
+Value outages(const M& member, std::uint32_t) noexcept {
+    return {std::accumulate(std::begin(member.outages.bucket), std::end(member.outages.bucket), std::uint64_t{0})};
+}
 Value next_probe(const M& member, std::uint32_t) noexcept {
     return {member.next_probe_in, member.state() == State::open};
 }
@@ -128,6 +138,7 @@ constexpr Figure kFigures[] = {
     {Part::state, {{"next_probe_ms"}, {"Next-probe-ms"}, {"NextProbeMs"}, {"next_probe_ms", 1}, {"open_remaining_seconds", 15}},
      next_probe,
      {kGauge, "Time until an open breaker may be probed.", "seconds"}},
+    {Part::state, {{"awaits_check"}, {"Awaits-check"}}, awaits_check},
     {Part::state, {{"ramp_percent"}, {"Ramp-percent"}}, ramp},
 
     {Part::window, {{"span_ms"}}, span},
@@ -214,6 +225,16 @@ constexpr Figure kFigures[] = {
     {Part::totals, {{}, {}, {}, {}, {"call_duration_seconds", 11}}, nullptr,
      {kHistogram, "Time to the first byte of the response to a call, not a probe.", "seconds"},
      Shape::histogram, 1, &M::calls},
+    {Part::totals, {{}, {}, {}, {}, {"outage_duration_seconds", 21}}, nullptr,
+     {kHistogram, "Time from an opening until the breaker was closed again.", "seconds"}, Shape::histogram, 1, &M::outages},
+    {Part::totals, {{}, {}, {}, {}, {"outage_waiting_seconds", 22}}, nullptr,
+     {kHistogram, "Of that, the time after the member had shown that it was well.", "seconds"},
+     Shape::histogram, 1, &M::waiting},
+    {Part::totals, {{}, {}, {}, {}, {"too_cautious", 23}}, is_too_cautious,
+     {kGauge, "1 if most of the last outage went by after the member had shown that it was well."}},
+    {Part::totals, {{"outages"}, {"Outages"}, {}, {}, {}, {"outages", 9}}, outages},
+    {Part::totals, {{"outage_ms"}, {"Outage-ms"}}, at<&M::outages, &Durations::sum_ms>},
+    {Part::totals, {{"outage_waiting_ms"}, {"Outage-waiting-ms"}}, at<&M::waiting, &Durations::sum_ms>},
 };
 // clang-format on
 

@@ -42,6 +42,9 @@ void write_state_cell(const HtmlOut& out, const MemberSnapshot& member) noexcept
     if (*outage != '\0') out.print("<span class=\"sub\">%s</span>", outage);
     const char* const next = outlook(out.p, member);
     if (*next != '\0') out.print("<span class=\"sub next\"><b>%s</b></span>", next);
+    if (core::is_too_cautious(member.too_cautious)) {
+        out.print("<span class=\"sub\">too cautious: %s</span>", core::OutageText(member.too_cautious).text);
+    }
 }
 
 void write_row(const HtmlOut& out, const MemberSnapshot& member) noexcept {

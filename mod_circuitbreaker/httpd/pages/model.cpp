@@ -4,6 +4,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "httpd/members/health.hpp"
 #include "httpd/runtime.hpp"
 #include "shm/early.hpp"
 #include "shm/stays.hpp"
@@ -28,7 +29,9 @@ void read_counts(Counts& counts, const shm::Totals& totals) noexcept {
         *to = from->load(kRelaxed);
 }
 
-void read_durations(Durations& durations, const shm::Histogram& histogram) noexcept {
+void read_durations(Durations& durations, const shm::Histogram& histogram,
+                    const std::uint32_t (&bounds)[shm::kLatencyBuckets - 1]) noexcept {
+    durations.bounds = bounds;
     for (std::size_t i = 0; i < shm::kLatencyBuckets; ++i)
         durations.bucket[i] = histogram.bucket[i].load(kRelaxed);
     durations.sum_ms = histogram.sum_ms.load(kRelaxed);
@@ -131,12 +134,16 @@ bool read_member(MemberSnapshot& member, std::uint32_t index) noexcept {
     const auto columns = runtime.segment.header->columns_used.load(kRelaxed);
     for (std::uint64_t column = 0; column < columns; ++column)
         member.in_flight += runtime.segment.row(index)[column].load(kRelaxed);
+    member.is_awaiting_check = member.breaker != nullptr && is_awaiting_check(*member.breaker, slot);
+    member.too_cautious = core::unpack_outage(slot.too_cautious.load(kRelaxed));
     member.is_flapping = slot.flapping.load(kRelaxed) != 0;
     member.leases = shm::count_leases(slot);
     read_counts(member.counts, slot.totals);
     std::copy(std::begin(stays.ms), std::end(stays.ms), member.counts.state_ms);
-    read_durations(member.calls, slot.call_duration);
-    read_durations(member.probes, slot.probe_duration);
+    read_durations(member.calls, slot.call_duration, shm::kLatencyBounds);
+    read_durations(member.probes, slot.probe_duration, shm::kLatencyBounds);
+    read_durations(member.outages, slot.outage_duration, shm::kOutageBounds);
+    read_durations(member.waiting, slot.outage_waiting, shm::kOutageBounds);
     member.failed_calls = shm::read_failed_calls(slot, member.failed_call);
     return true;
 }

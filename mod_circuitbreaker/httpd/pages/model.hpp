@@ -23,7 +23,8 @@ struct Counts : shm::TotalsOf<std::uint64_t> {
 };
 
 struct Durations {
-    std::uint64_t bucket[shm::kLatencyBuckets];  // by shm::kLatencyBounds; each call in one
+    const std::uint32_t* bounds;                 // upper ones of the buckets, ms
+    std::uint64_t bucket[shm::kLatencyBuckets];  // each duration in one
     std::uint64_t sum_ms;
 };
 
@@ -56,14 +57,18 @@ struct MemberSnapshot {  // NOLINT(clang-analyzer-optin.performance.Padding): on
     core::Reason reason;         // of the change that led to it; none: it has never changed
     core::Millis next_probe_in;  // open: until it may be probed
     bool was_probed_early;       // open: its last round began early, and failed
+    bool is_awaiting_check;      // open: a health check has to pass before it may be probed
     core::Sums sums;
     std::uint32_t ramp_percent;  // recovering: requests let through; otherwise 0
     std::uint32_t in_flight;     // calls, probes included
     bool is_flapping;            // and reported so
+    core::Outage too_cautious;   // the outage of which that was said; nothing in it if it was not
     shm::LeaseCounts leases;     // of probes, also those of an earlier round
     Counts counts;
     Durations calls;
     Durations probes;
+    Durations outages;
+    Durations waiting;                                 // in these outages, after the member was known to be well
     std::uint32_t changes;                             // of `change`
     std::uint64_t changes_ever;                        // the number of the last one (shm/changes.hpp)
     shm::HistoryEntry change[shm::kHistory];           // oldest first

@@ -19,9 +19,10 @@ const char* on_off(bool is_on) noexcept {
 }
 
 const char* open_time_text(apr_pool_t* p, const core::OpenTime& open) noexcept {
-    return apr_psprintf(p, "%s max=%s factor=%u.%03u jitter=%u min=%s retry-after=%s", duration_text(p, open.base),
-                        duration_text(p, open.max), open.factor_milli / 1000, open.factor_milli % 1000, open.jitter,
-                        duration_text(p, open.min), on_off(open.retry_after));
+    return apr_psprintf(p, "%s max=%s factor=%u.%03u jitter=%u min=%s notice=%s retry-after=%s",
+                        duration_text(p, open.base), duration_text(p, open.max), open.factor_milli / 1000,
+                        open.factor_milli % 1000, open.jitter, duration_text(p, open.min),
+                        open.notice > 0 ? duration_text(p, open.notice) : "Off", on_off(open.retry_after));
 }
 
 const char* probes_text(apr_pool_t* p, const core::Probes& probes) noexcept {
@@ -124,7 +125,7 @@ void add_lines(apr_pool_t* p, apr_array_header_t* lines, Directive directive, co
         case Directive::failover:
             return put(failover_text(p, policy.failover));
         case Directive::health_check:
-            return put(policy.early_probe ? "Early" : "Off");
+            return put(core::kHealthChecks[static_cast<std::size_t>(policy.health_check)]);
         case Directive::probe_body:
             return put(number(policy.probe_body));
         case Directive::record_path:
@@ -228,6 +229,12 @@ const char* outlook(apr_pool_t* p, const MemberSnapshot& member) noexcept {
         case core::State::closed:
             return "";
         case core::State::open:
+            if (member.is_awaiting_check) {
+                return member.next_probe_in == 0
+                           ? "will be probed once a health check has passed"
+                           : apr_psprintf(p, "may be probed in %s, if a health check has passed by then",
+                                          span_text(p, member.next_probe_in));
+            }
             if (member.next_probe_in == 0) return "will be probed by the next request";
             return apr_psprintf(p, "may be probed in %s%s", span_text(p, member.next_probe_in),
                                 member.was_probed_early ? "; was probed early, in vain: no other member" : "");

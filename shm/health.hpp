@@ -1,0 +1,32 @@
+// Checks of mod_proxy_hcheck while a breaker is open: has one passed that began after it opened?
+//
+// How: whoever looks first notes when the last check had ended. A check that ends later began later, unless one was
+// under way at the first look: then the next one counts. In Slot.health: generation of the open state:20 | one has
+// passed:1 | end of the last check:43, ms since 1970; 0: one was under way at the first look.
+// Thread safety: any number of threads and processes, lock-free. Health checks and requests know no common order, so
+// nothing here is stronger than one word by itself.
+// Invariants: what has passed stays so until the breaker's generation changes.
+#ifndef CIRCUITBREAKER_SHM_HEALTH_HPP
+#define CIRCUITBREAKER_SHM_HEALTH_HPP
+
+#include "core/word.hpp"
+#include "layout.hpp"
+
+namespace cb::shm {
+
+/// What mod_proxy_hcheck has written of a member.
+struct LastCheck {
+    core::Millis ended = 0;  // ms since 1970; 0: one is under way
+    bool has_passed = false;
+};
+
+/// Notes the check for the open breaker whose control word is `word`. True if by now one has passed that began after
+/// it opened.
+bool note_check(Slot& slot, std::uint64_t word, const LastCheck& check, core::Millis now) noexcept;
+
+/// The same, without a look at the last check.
+[[nodiscard]] bool has_passed_check(const Slot& slot, std::uint64_t word) noexcept;
+
+}  // namespace cb::shm
+
+#endif
