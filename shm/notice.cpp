@@ -1,6 +1,5 @@
 #include "notice.hpp"
 
-
 namespace cb::shm {
 
 void announce_probe(Slot& slot, const core::Policy& policy, const Process& process, core::Millis lookahead) noexcept {

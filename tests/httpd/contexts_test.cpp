@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(
               true},
         Usage{"ProbeHeader", "CircuitBreakerProbeHeader", "X-Probe", "X-Probe X-Other", "header field", false},
         Usage{"MaxConcurrent", "CircuitBreakerMaxConcurrent", "50", "50 60", "from 1 to 1000000", false},
-        Usage{"HealthCheck", "CircuitBreakerHealthCheck", "Early", "Off Early", "Off or Early", false},
+        Usage{"HealthCheck", "CircuitBreakerHealthCheck", "Early", "Off Early", "Off, Early, Gate or Both", false},
         Usage{"Fallback", "CircuitBreakerFallback", "off", "Off Off", "name of a balancer", true},
         Usage{"Failover", "CircuitBreakerFailover", "All tries=3", "All budget=5 tries=2 timeout=1s x",
               "Off, Probes or All", true},

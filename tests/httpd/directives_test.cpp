@@ -102,6 +102,11 @@ INSTANTIATE_TEST_SUITE_P(
                     "30s ",
                     {"min=99ms", "min=25h", "min=", "min=1", "min=Off"},
                     "min=DURATION from 100ms to 24h"},
+        WrongValues{"OpenTimeNotice",
+                    "CircuitBreakerOpenTime",
+                    "30s ",
+                    {"notice=0s", "notice=25h", "notice=", "notice=1", "notice=On"},
+                    "notice=DURATION from 1ms to 24h"},
         WrongValues{"OpenTimeKey",
                     "CircuitBreakerOpenTime",
                     "30s ",
@@ -187,7 +192,8 @@ INSTANTIATE_TEST_SUITE_P(
             "ProbeBody", "CircuitBreakerProbeBody", "", {"-1", "16777217", "64k", "Off", "1.5"}, "from 0 to 16777216"},
         WrongValues{"Settle", "CircuitBreakerSettle", "", {"10", "25h", "Off", "-1s"}, "from 0s to 24h"},
         WrongValues{"RecordPath", "CircuitBreakerRecordPath", "", {"1", "Yes", "/path", "Observe"}, "On or Off"},
-        WrongValues{"HealthCheck", "CircuitBreakerHealthCheck", "", {"On", "1", "earlier", "10s"}, "Off or Early"},
+        WrongValues{
+            "HealthCheck", "CircuitBreakerHealthCheck", "", {"On", "1", "earlier", "10s"}, "Off, Early, Gate or Both"},
         WrongValues{"RetryAfter", "CircuitBreakerRetryAfter", "", {"1", "10s", "Yes", "Observe"}, "On or Off"}),
     [](const auto& wrong) { return std::string(wrong.param.test_name); });
 

@@ -61,23 +61,23 @@ const struct Line {
     Millis waited;
 } kLines[] = {
     {"t-ggg", 1, 10'000, 0},
-    {"t-g.g..g", 1, 13'000, 3000},                // after the first probe that succeeded
-    {"t-..g.g.g", 1, 14'000, 2000},               // before it nobody knew
-    {"t.h-ggg", 1, 11'000, 9000},                 // a health check has passed; the open time is over after ten seconds
-    {"th--ggg", 1, 20'000, 10'000},               // what comes after it waits for a request
-    {"t-g.f-ggg", 1, 21'000, 0},                  // a probe failed: the member was not well
-    {"t-g.f.h-ggg", 1, 22'000, 9000},             //
-    {"t-g.n.gg", 1, 12'000, 2000},                // a probe that proves nothing takes nothing back
-    {"yt-g.f.g.g", 1, 13'000, 1000},              // nor is it well before a tolerated failure
-    {"rt-ggg..-.-g", 1, 33'000, 20'000},          // a ramp of 20 s; then it waits for a request
-    {"rt-ggg..t-ggg..-.-g", 1, 45'000, 20'000},   // opened again on the ramp: one outage
-    {"t-ggg..t-ggg", 2, 20'000, 0},               //
-    {"gggt-g..gg", 1, 12'000, 2000},              //
-    {"t-gR", 0, 0, 0},                            // an operator's hand
-    {"tOA", 0, 0, 0},                             //
-    {"OAt-ggg", 1, 10'000, 0},                    //
-    {"t-CA", 0, 0, 0},                            //
-    {"tRt-ggg", 1, 10'000, 0},                    //
+    {"t-g.g..g", 1, 13'000, 3000},               // after the first probe that succeeded
+    {"t-..g.g.g", 1, 14'000, 2000},              // before it nobody knew
+    {"t.h-ggg", 1, 11'000, 9000},                // a health check has passed; the open time is over after ten seconds
+    {"th--ggg", 1, 20'000, 10'000},              // what comes after it waits for a request
+    {"t-g.f-ggg", 1, 21'000, 0},                 // a probe failed: the member was not well
+    {"t-g.f.h-ggg", 1, 22'000, 9000},            //
+    {"t-g.n.gg", 1, 12'000, 2000},               // a probe that proves nothing takes nothing back
+    {"yt-g.f.g.g", 1, 13'000, 1000},             // nor is it well before a tolerated failure
+    {"rt-ggg..-.-g", 1, 33'000, 20'000},         // a ramp of 20 s; then it waits for a request
+    {"rt-ggg..t-ggg..-.-g", 1, 45'000, 20'000},  // opened again on the ramp: one outage
+    {"t-ggg..t-ggg", 2, 20'000, 0},              //
+    {"gggt-g..gg", 1, 12'000, 2000},             //
+    {"t-gR", 0, 0, 0},                           // an operator's hand
+    {"tOA", 0, 0, 0},                            //
+    {"OAt-ggg", 1, 10'000, 0},                   //
+    {"t-CA", 0, 0, 0},                           //
+    {"tRt-ggg", 1, 10'000, 0},                   //
 };
 
 TEST(OutagesOf, AStoryLastAndWaitForSoLong) {

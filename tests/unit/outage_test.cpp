@@ -28,8 +28,9 @@ TEST(OutageOf, IsTooCautiousIfMostOfItWasOurWaitingAndThatWasLong) {
 TEST(OutageOf, FitsIntoAWord) {
     EXPECT_EQ(core::pack({}), 0U);
     constexpr core::Millis kMost = (1ULL << 31U) - 1;
-    for (const Outage& outage : {Outage{60'000, 55'000, WaitedIn::recovering}, Outage{kMost, kMost, WaitedIn::half_open},
-                                 Outage{1, 0, WaitedIn::none}, Outage{0, kMost, WaitedIn::open}}) {
+    for (const Outage& outage :
+         {Outage{60'000, 55'000, WaitedIn::recovering}, Outage{kMost, kMost, WaitedIn::half_open},
+          Outage{1, 0, WaitedIn::none}, Outage{0, kMost, WaitedIn::open}}) {
         const Outage again = core::unpack_outage(core::pack(outage));
         EXPECT_EQ(again.lasted, outage.lasted);
         EXPECT_EQ(again.waited, outage.waited);
@@ -39,15 +40,18 @@ TEST(OutageOf, FitsIntoAWord) {
 }
 
 TEST(OutageOf, SaysWhatToChange) {
-    EXPECT_STREQ(core::OutageText({62'000, 55'100, WaitedIn::open}).text,
-                 "of the 62.0 s that it was out, 55.1 s went by after it had shown that it was well, most of them while "
-                 "its open time went on: lower CircuitBreakerOpenTime, or let CircuitBreakerHealthCheck Early end it");
-    EXPECT_STREQ(core::OutageText({62'000, 55'100, WaitedIn::half_open}).text,
-                 "of the 62.0 s that it was out, 55.1 s went by after it had shown that it was well, most of them waiting "
-                 "for further probes: lower the number of CircuitBreakerProbes, or raise its concurrent=");
-    EXPECT_STREQ(core::OutageText({62'000, 55'100, WaitedIn::recovering}).text,
-                 "of the 62.0 s that it was out, 55.1 s went by after it had shown that it was well, most of them on its "
-                 "ramp: shorten CircuitBreakerRampUp");
+    EXPECT_STREQ(
+        core::OutageText({62'000, 55'100, WaitedIn::open}).text,
+        "of the 62.0 s that it was out, 55.1 s went by after it had shown that it was well, most of them while "
+        "its open time went on: lower CircuitBreakerOpenTime, or let CircuitBreakerHealthCheck Early end it");
+    EXPECT_STREQ(
+        core::OutageText({62'000, 55'100, WaitedIn::half_open}).text,
+        "of the 62.0 s that it was out, 55.1 s went by after it had shown that it was well, most of them waiting "
+        "for further probes: lower the number of CircuitBreakerProbes, or raise its concurrent=");
+    EXPECT_STREQ(
+        core::OutageText({62'000, 55'100, WaitedIn::recovering}).text,
+        "of the 62.0 s that it was out, 55.1 s went by after it had shown that it was well, most of them on its "
+        "ramp: shorten CircuitBreakerRampUp");
 }
 
 }  // namespace

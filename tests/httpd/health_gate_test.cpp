@@ -1,0 +1,162 @@
+// CircuitBreakerHealthCheck Gate: no probe before a check of mod_proxy_hcheck has passed that began after the opening.
+// And what its failing checks do by themselves.
+#include "traffic.hpp"
+
+namespace cb::test {
+namespace {
+
+/// mod_proxy_hcheck asks the members for /health every 100 ms. The open time is short.
+class HealthGate : public TrafficTest {
+  protected:
+    /// `hcfails`: failing checks until mod_proxy_hcheck sets its own flag.
+    HttpdOptions checked(const std::string& policy, const std::string& hcfails = "100000") {
+        const std::string check = "hcmethod=GET hcuri=/health hcinterval=100ms hcpasses=1 hcfails=" + hcfails;
+        HttpdOptions options =
+            site(std::string(quick_policy) + "CircuitBreakerOpenTime 300ms factor=1 jitter=0 min=100ms\n" + policy,
+                 balancer_of(member_line(one_, check) + more_));
+        options.add_modules = {"proxy_hcheck"};
+        return options;
+    }
+    static void make_ill(Backend& member) {
+        member.answer_path("/x", Reply::status(502));
+        member.answer_path("/health", Reply::status(503));
+    }
+    void trip(const Httpd& httpd) {
+        make_ill(one_);
+        ASSERT_TRUE(wait_for_checks(1));
+        EXPECT_EQ(statuses(3, httpd.url("/app/x")), "502 502 502");
+        ASSERT_EQ(block(httpd).at("State"), "open");
+    }
+    [[nodiscard]] bool wait_for_checks(unsigned more) {
+        const unsigned wanted = one_.requests_for("/health") + more;
+        return wait_until([&] { return one_.requests_for("/health") >= wanted; }, patience, "health checks");
+    }
+    [[nodiscard]] BreakerBlock block(const Httpd& httpd) const { return BreakerPage(httpd).member(one_); }
+
+    Backend one_{"one"};
+    std::string more_;
+};
+INSTANTIATE_TEST_SUITE_P(Mpms, HealthGate, any_mpm, mpm_name);
+
+TEST_P(HealthGate, KeepsProbesAwayUntilACheckHasPassedHoweverLongTheOpenTimeIsOver) {
+    Httpd httpd(checked("CircuitBreakerHealthCheck Gate\n"));
+    httpd.start();
+    trip(httpd);
+    ASSERT_TRUE(wait_for_end_of_open_time(httpd, one_));
+    for (int looks = 0; looks < 3; ++looks) {
+        ASSERT_TRUE(wait_for_checks(1));
+        const Response refusal = get(httpd.url("/app/x"));
+        EXPECT_EQ(refusal.status, 503);
+        EXPECT_EQ(refusal.header("Retry-After"), "1");
+    }
+    EXPECT_EQ(one_.requests_for("/x"), 3U);
+    EXPECT_EQ(block(httpd).at("State"), "open");
+    EXPECT_EQ(block(httpd).number("Awaits-check"), 1U);
+    EXPECT_NE(get(httpd.url("/breakers")).body.find("will be probed once a health check has passed"),
+              std::string::npos);
+
+    one_.answer_as_usual();
+    ASSERT_TRUE(wait_until([&] { return block(httpd).number("Awaits-check") == 0; }, patience, "a passing check"));
+    EXPECT_EQ(block(httpd).at("State"), "open") << "a check is no probe";
+    EXPECT_EQ(answerers(1, httpd.url("/app/x")), "one");
+    EXPECT_EQ(block(httpd).at("State"), "closed");
+}
+
+TEST_P(HealthGate, StandsBeforeEarlyProbesToo) {
+    Backend two("two");
+    more_ = member_line(two, "hcmethod=GET hcuri=/health hcinterval=100ms hcfails=100000");
+    Httpd httpd(checked("CircuitBreakerHealthCheck Gate\nCircuitBreakerOpenTime 10min jitter=0 min=100ms\n"));
+    httpd.start();
+    make_ill(one_);
+    make_ill(two);
+    ASSERT_TRUE(wait_until(
+        [&] {
+            (void)get(httpd.url("/app/x"));
+            const BreakerPage page(httpd);
+            return page.member(one_).at("State") == "open" && page.member(two).at("State") == "open";
+        },
+        patience, "both to open"));
+    const unsigned calls = one_.requests_for("/x") + two.requests_for("/x");
+    ASSERT_TRUE(wait_for_checks(3));  // longer than `min`
+    EXPECT_EQ(answerers(4, httpd.url("/app/x")), "httpd httpd httpd httpd");
+    EXPECT_EQ(one_.requests_for("/x") + two.requests_for("/x"), calls);
+    two.answer_as_usual();
+    EXPECT_TRUE(wait_until([&] { return get(httpd.url("/app/x")).backend() == "two"; }, patience, "an early probe"));
+}
+
+TEST_P(HealthGate, IsOpenForAMemberThatIsNotChecked) {
+    HttpdOptions options =
+        site(std::string(quick_policy) + "CircuitBreakerHealthCheck Gate\n", balancer_of(member_line(one_)));
+    options.add_modules = {"proxy_hcheck"};
+    Httpd httpd(options);
+    httpd.start();
+    one_.answer(Reply::status(502));
+    EXPECT_EQ(statuses(3, httpd.url("/app/x")), "502 502 502");
+    one_.answer_as_usual();
+    ASSERT_TRUE(wait_for_end_of_open_time(httpd, one_));
+    EXPECT_EQ(block(httpd).number("Awaits-check"), 0U);
+    EXPECT_EQ(answerers(1, httpd.url("/app/x")), "one");
+}
+
+TEST_P(HealthGate, AndEarlyTogetherMakeThePassingCheckTheStartOfTheProbes) {
+    Httpd httpd(checked("CircuitBreakerHealthCheck Both\nCircuitBreakerOpenTime 10min jitter=0 min=100ms\n"));
+    httpd.start();
+    trip(httpd);
+    EXPECT_EQ(block(httpd).number("Awaits-check"), 1U);
+    EXPECT_GT(block(httpd).number("Next-probe-ms"), 500'000U);
+    one_.answer_as_usual();
+    ASSERT_TRUE(wait_until([&] { return get(httpd.url("/app/x")).status == 200; }, patience, "a probe"));
+    EXPECT_EQ(httpd.error_lines_with("may be probed now").size(), 1U) << httpd.describe();
+}
+
+TEST_P(HealthGate, RefusesNothingInObserve) {
+    Httpd httpd(checked("CircuitBreaker Observe\nCircuitBreakerHealthCheck Gate\n"));
+    httpd.start();
+    trip(httpd);
+    ASSERT_TRUE(wait_for_end_of_open_time(httpd, one_));
+    EXPECT_EQ(statuses(2, httpd.url("/app/x")), "502 502");
+    EXPECT_EQ(block(httpd).number("Probes"), 0U);
+    one_.answer_as_usual();
+    EXPECT_TRUE(wait_until(
+        [&] {
+            (void)get(httpd.url("/app/x"));
+            return block(httpd).at("State") == "closed";
+        },
+        patience, "a probe"));
+}
+
+TEST_P(HealthGate, HasNoSayOnceACheckHasPassedEvenIfTheNextOneFails) {
+    Httpd httpd(checked("CircuitBreakerHealthCheck Gate\nCircuitBreakerOpenTime 2s jitter=0\n"));
+    httpd.start();
+    trip(httpd);
+    one_.answer_path("/health", Reply::ok());
+    ASSERT_TRUE(wait_until([&] { return block(httpd).number("Awaits-check") == 0; }, patience, "a passing check"));
+    one_.answer_path("/health", Reply::status(503));
+    one_.answer_path("/x", Reply::ok());
+    ASSERT_TRUE(wait_for_checks(2));
+    ASSERT_TRUE(wait_for_end_of_open_time(httpd, one_));
+    EXPECT_EQ(statuses(1, httpd.url("/app/x")), "200");
+}
+
+// mod_proxy's own doing: the breaker need not know of it.
+TEST_P(HealthGate, IsNotNeededWhereFailingChecksBarTheMember) {
+    Httpd httpd(checked("", "1"));
+    httpd.start();
+    EXPECT_EQ(statuses(1, httpd.url("/app/x")), "200");
+    one_.answer_path("/x", Reply::status(502));
+    EXPECT_EQ(statuses(3, httpd.url("/app/x")), "502 502 502");
+    one_.answer_path("/health", Reply::status(503));
+    ASSERT_TRUE(wait_for_checks(2));
+    ASSERT_TRUE(wait_for_end_of_open_time(httpd, one_));
+    const unsigned calls = one_.requests_for("/x");
+    for (int looks = 0; looks < 3; ++looks) {
+        EXPECT_EQ(answerers(2, httpd.url("/app/x")), "httpd httpd");
+        ASSERT_TRUE(wait_for_checks(1));
+    }
+    EXPECT_EQ(one_.requests_for("/x"), calls) << "no probe while its checks fail";
+    one_.answer_as_usual();
+    EXPECT_TRUE(wait_until([&] { return get(httpd.url("/app/x")).backend() == "one"; }, patience, "a probe"));
+}
+
+}  // namespace
+}  // namespace cb::test
