@@ -47,7 +47,7 @@ Millis waiting_in(const HistoryEntry& stay, Millis end, Millis proven, const cor
     return wanted > until_proof ? wanted - until_proof : 0;
 }
 
-/// The outage that the last entry has ended. `lasted` is 0 if that can't be told, or is not to be counted.
+/// The outage that the last entry has ended. `lasted` is 0 if its beginning is not known.
 Outage outage_of(std::span<const HistoryEntry> entries, std::uint64_t number, Millis proven,
                  const core::Policy& policy) noexcept {
     Outage outage;
@@ -57,7 +57,7 @@ Outage outage_of(std::span<const HistoryEntry> entries, std::uint64_t number, Mi
         const HistoryEntry& stay = entries[first - 1];
         waited[static_cast<std::size_t>(waited_in(stay.to))] += waiting_in(stay, entries[first].at, proven, policy);
     }
-    const bool is_whole = first > 0 ? entries[first - 1].to == State::closed : number == entries.size();
+    const bool is_whole = first > 0 || number == entries.size();  // what was before it is known
     if (!is_whole) return outage;
     outage.lasted = between(entries[first].at, entries.back().at);
     outage.waited = std::accumulate(std::begin(waited), std::end(waited), Millis{0});

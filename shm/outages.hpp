@@ -3,8 +3,8 @@
 // How: Slot.proven says since when the member is known to be well. An opening, or an early round that fails, clears it.
 // When the breaker closes, the history tells when the outage began and how long each state lasted.
 // Thread safety: any number of threads and processes, lock-free. Figures for people: of two changes at one instant, a
-// proof may be missed. Outages that an operator has ended, or in which he has forced the breaker, are not counted, nor
-// are those that have more changes than the history keeps.
+// proof may be missed. Outages that an operator has ended are not counted, nor are those that have more changes than
+// the history keeps.
 #ifndef CIRCUITBREAKER_SHM_OUTAGES_HPP
 #define CIRCUITBREAKER_SHM_OUTAGES_HPP
 

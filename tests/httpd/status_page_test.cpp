@@ -264,7 +264,8 @@ TEST_F(StatusPage, HasADocumentedJsonSchema) {
     EXPECT_EQ(keys_of(json_.get()), "version time token members");
     EXPECT_EQ(number_at(json_.get(), "version"), 1);
     EXPECT_EQ(keys_of(member),
-              "id vhost balancer member mode state since since_ms reason level generation next_probe_ms ramp_percent "
+              "id vhost balancer member mode state since since_ms reason level generation next_probe_ms awaits_check "
+              "ramp_percent "
               "window limits probes in_flight totals changes failed_calls policy");
     EXPECT_EQ(keys_of(json_object_get(member, "window")),
               "span_ms span_calls calls failures failure_rate timed_calls slow_calls slow_rate consecutive_failures");
@@ -275,7 +276,7 @@ TEST_F(StatusPage, HasADocumentedJsonSchema) {
     EXPECT_EQ(
         keys_of(json_object_get(member, "totals")),
         "calls verdicts outcomes slow probes probes_lost late suppressed failovers probed_early refused would_refuse "
-        "transitions opened state_ms");
+        "transitions opened state_ms outages outage_ms outage_waiting_ms");
     EXPECT_EQ(keys_of(json_array_get(json_object_get(member, "changes"), 0)), "time state reason level");
     EXPECT_EQ(keys_of(json_array_get(json_object_get(member, "failed_calls"), 0)),
               "time outcome latency_ms method path");
