@@ -125,6 +125,10 @@ TEST_F(RunbookClear, RemembersInMemoryIfItCannotInAFolderAndSaysSoOnce) {
     EXPECT_EQ(ran(event("m") + event("m", "closed")), "on-open.d/10 m\nclear.d/10 m\n");
     EXPECT_NE(output_.find("can't remember"), std::string::npos) << "anybody may write there";
     EXPECT_EQ(marks(), 0U);
+    const std::filesystem::path planted = runbook_.path("marks/set-fff1371912fb9590/10");  // b, m
+    std::filesystem::create_directories(planted.parent_path());
+    std::ofstream{planted};
+    EXPECT_EQ(ran(event("m", "closed")), "") << "nor is it believed what stands there";
 }
 
 class RunbookClearOfHttpd : public TrafficTest {};

@@ -15,13 +15,17 @@
 namespace cb::runbook {
 namespace {
 
-/// Makes the folder if it is not there. False, with errno, if it is not one that only this user can change.
-bool has_own_folder(const std::string& folder) {
-    if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return false;
+/// A folder that only this user can change; else false, with errno.
+bool is_own_folder(const std::string& folder) {
     struct stat found {};
     if (::lstat(folder.c_str(), &found) != 0) return false;
     errno = S_ISDIR(found.st_mode) ? EPERM : ENOTDIR;
     return S_ISDIR(found.st_mode) && found.st_uid == ::geteuid() && (found.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+/// The same, and it is made if it is not there.
+bool has_own_folder(const std::string& folder) {
+    return (::mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST) && is_own_folder(folder);
 }
 
 }  // namespace
@@ -76,6 +80,7 @@ void Marks::drop(const std::string& key, const std::string& program) {
 std::set<std::string> Marks::of(const std::string& key) const {
     const auto found = in_memory_.find(key);
     std::set<std::string> programs = found != in_memory_.end() ? found->second : std::set<std::string>{};
+    if (!is_own_folder(folder_)) return programs;
     std::error_code error;
     auto entry = std::filesystem::directory_iterator(folder_of(key), error);
     for (; !error && entry != std::filesystem::directory_iterator{}; entry.increment(error))
