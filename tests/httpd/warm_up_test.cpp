@@ -22,11 +22,12 @@ class WarmUp : public RunnerAlone {
 
 TEST_F(WarmUp, FetchesEachPageThreeTimesFromThatMember) {
     Backend app("app");
-    runbook_.configure("WARM_UP_URLS='/health /*'\n");
+    runbook_.configure("WARM_UP_URLS='/health /{a,b} /*'\n");
     EXPECT_EQ(warm_up(app.member()).output, "");
     EXPECT_EQ(app.requests_for("/health"), 3U);
     EXPECT_EQ(app.requests_for("/*"), 3U);
-    EXPECT_EQ(app.requests(), 6U);
+    EXPECT_EQ(app.requests_for("/{a,b}"), 3U) << "neither the shell nor curl makes more of it";
+    EXPECT_EQ(app.requests(), 9U);
     for (const Request& request : app.log()) {
         EXPECT_EQ(request.method, "GET");
         EXPECT_EQ(request.headers.get("X-Warm-Up"), "1");
