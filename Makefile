@@ -139,8 +139,8 @@ $(BUILD)/demo: $(call test_objects,$(wildcard docker/demo/*.cpp) $(SUPPORT))
 	@$(CXX) -pthread -o $@ $^ -lcurl -lcrypt
 
 SHARE := /usr/share/mod_circuitbreaker
-RUNBOOK_PROGRAMS := $(addprefix conf/runbook/,webhook slack dingtalk feishu mail switch-standby log-snapshot scale-out)
-RUNBOOK_EVENTS := open half-open recovering closed forced-open forced-closed reset suppressed flapping probe-lost
+RUNBOOK_PROGRAMS := $(addprefix conf/runbook/,webhook slack dingtalk feishu mail switch-standby log-snapshot scale-out warm-up)
+RUNBOOK_EVENTS := open half-open recovering closed forced-open forced-closed reset suppressed flapping probe-lost probe probe-soon too-cautious
 
 install: all
 	install -D -m 644 $(BUILD)/mod_circuitbreaker.so $(DESTDIR)$(call apxs,LIBEXECDIR)/mod_circuitbreaker.so
@@ -152,7 +152,7 @@ install: all
 	install -m 644 conf/runbook/common.sh conf/runbook/runbook.conf $(DESTDIR)$(SHARE)/runbook
 	install -m 644 conf/prometheus/*.yml $(DESTDIR)$(SHARE)/prometheus
 	install -m 644 conf/grafana/*.json $(DESTDIR)$(SHARE)/grafana
-	install -d $(RUNBOOK_EVENTS:%=$(DESTDIR)/etc/apache2/circuitbreaker/on-%.d)
+	install -d $(RUNBOOK_EVENTS:%=$(DESTDIR)/etc/apache2/circuitbreaker/on-%.d) $(DESTDIR)/etc/apache2/circuitbreaker/clear.d
 	@# What the administrator has written there stays.
 	@[ -e $(DESTDIR)/etc/apache2/circuitbreaker/runbook.conf ] || \
 		install -m 600 conf/runbook/runbook.conf $(DESTDIR)/etc/apache2/circuitbreaker/runbook.conf

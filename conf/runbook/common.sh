@@ -17,9 +17,9 @@ post() {
         --retry-max-time 20 --header 'Content-Type: application/json' --config -
 }
 
-# curl_option NAME VALUE: a line of a curl configuration.
+# curl_option NAME VALUE: a line of a curl configuration. A line break in the value would begin another option.
 curl_option() {
-    printf '%s = "%s"\n' "$1" "$(printf '%s' "$2" | sed 's/[\\"]/\\&/g')"
+    printf '%s = "%s"\n' "$1" "$(printf '%s' "$2" | tr '\r\n' '  ' | sed 's/[\\"]/\\&/g')"
 }
 
 # hmac_sha256 KEY: of standard input, in base64 (RFC 2104). openssl would take the key from its command line only.

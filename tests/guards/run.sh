@@ -206,6 +206,7 @@ runbook_programs_parse_and_are_installed() {
     for program in usr/lib/mod_circuitbreaker/circuitbreaker-runbook usr/lib/apache2/modules/mod_circuitbreaker.so \
         usr/share/mod_circuitbreaker/runbook/common.sh usr/share/mod_circuitbreaker/grafana/circuitbreaker.json \
         usr/share/mod_circuitbreaker/prometheus/circuitbreaker.rules.yml etc/apache2/circuitbreaker/on-open.d \
+        etc/apache2/circuitbreaker/on-probe-soon.d etc/apache2/circuitbreaker/clear.d \
         etc/apache2/mods-available/circuitbreaker.conf; do
         [ -e "$root/$program" ] || { echo "/$program is not installed"; status=1; }
     done

@@ -102,6 +102,11 @@ TEST(Prometheus, RulesPassTheirOwnTests) {
             << (*at)[1] << " has no test in which it fires";
     }
     EXPECT_GE(count, 10U);
+    static const std::regex record("record: ([a-z0-9_:]+)");
+    count = 0;
+    for (std::sregex_iterator at(rules.begin(), rules.end(), record), end; at != end; ++at, ++count)
+        EXPECT_NE(tests.find("expr: " + (*at)[1].str() + "\n"), std::string::npos) << (*at)[1] << " has no test";
+    EXPECT_GE(count, 4U);
 }
 
 TEST(Prometheus, EachMetricOfTheRulesAndTheDashboardExistsAndEachThatExistsIsOnTheDashboard) {

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "support/process.hpp"
 #include "traffic.hpp"
 
 namespace cb::test {
@@ -58,7 +59,8 @@ class Runbook {
     void create(const std::string& name) const { std::ofstream(path(name)) << "\n"; }
 
     [[nodiscard]] std::vector<std::string> command(const std::string& options = "") const {
-        std::istringstream words(runner() + " -l " + path("lock").string() + " " + options);
+        std::istringstream words(runner() + " -l " + path("lock").string() + " -s " + path("marks").string() + " " +
+                                 options);
         std::vector<std::string> argv;
         for (std::string word; words >> word;)
             argv.push_back(word);
@@ -89,5 +91,23 @@ inline void fail_three_times(const Httpd& httpd, Backend& backend, const std::st
     backend.answer(Reply::status(502));
     EXPECT_EQ(answerers(3, httpd.url(path)), backend.name() + " " + backend.name() + " " + backend.name());
 }
+
+/// The runner without an httpd.
+class RunnerAlone : public testing::Test {
+  protected:
+    /// Runs it on these lines, to its end.
+    [[nodiscard]] CommandResult run(const std::string& lines, const std::string& options = "") const {
+        std::ofstream(runbook_.path("input")) << lines;
+        std::string command;
+        for (const std::string& word : runbook_.command(options))
+            command += "'" + word + "' ";
+        return run_command({.argv = {"sh", "-c", command + " < " + runbook_.path("input").string()}}, 30s);
+    }
+    [[nodiscard]] static std::string event(const std::string& member, const std::string& to = "open") {
+        return "{\"event\":\"transition\",\"balancer\":\"b\",\"member\":\"" + member +
+               "\",\"from\":\"closed\",\"to\":\"" + to + "\",\"reason\":\"r\"}\n";
+    }
+    const Runbook runbook_;
+};
 
 }  // namespace cb::test

@@ -115,13 +115,17 @@ TEST(RunbookPrograms, ScalesOutOnceForManyTripsAndAgainAfterAFailure) {
                      "ProxyPass /one " + one.member() + "\nProxyPass /two " + two.member() + "\nProxyPass /three " +
                          three.member() + "\n"));
     httpd.start();
-    fail_three_times(httpd, one, "/one/x");
+    const auto exhaust = [&](Backend& backend, const std::string& path) {
+        backend.answer(Reply::status(503));
+        EXPECT_EQ(statuses(3, httpd.url(path)), "503 503 503");
+    };
+    exhaust(one, "/one/x");
     ASSERT_TRUE(runbook.wait_for_lines("told", 1));
     EXPECT_TRUE(httpd.wait_for_error_line("50-scale-out: exit status 1")) << httpd.describe();
     runbook.create("works");
-    fail_three_times(httpd, two, "/two/x");
+    exhaust(two, "/two/x");
     ASSERT_TRUE(runbook.wait_for_lines("told", 2));
-    fail_three_times(httpd, three, "/three/x");
+    exhaust(three, "/three/x");
     ASSERT_TRUE(runbook.wait_for_lines("told", 3));
     EXPECT_EQ(runbook.text("scaled"), one.member() + "\n" + two.member() + "\n") << "not so soon after the last one";
 }

@@ -232,23 +232,6 @@ TEST_P(RunbookTest, ARunnerThatStandsStillOrDiesLosesNoEventSilently) {
 
 // --- the runner alone ---
 
-class RunnerAlone : public testing::Test {
-  protected:
-    /// Runs it on these lines, to its end.
-    [[nodiscard]] CommandResult run(const std::string& lines, const std::string& options = "") const {
-        std::ofstream(runbook_.path("input")) << lines;
-        std::string command;
-        for (const std::string& word : runbook_.command(options))
-            command += "'" + word + "' ";
-        return run_command({.argv = {"sh", "-c", command + " < " + runbook_.path("input").string()}}, 30s);
-    }
-    static std::string event(const std::string& member, const std::string& to = "open") {
-        return "{\"event\":\"transition\",\"balancer\":\"b\",\"member\":\"" + member +
-               "\",\"from\":\"closed\",\"to\":\"" + to + "\",\"reason\":\"r\"}\n";
-    }
-    const Runbook runbook_;
-};
-
 TEST_F(RunnerAlone, DoesWhatIsLeftAtTheEndOfItsInput) {
     runbook_.program("on-open.d/10", "sleep 0.1; echo \"$CB_MEMBER\" >> $T/done");
     const CommandResult result = run(event("m") + event("m") + event("n"));
@@ -335,9 +318,11 @@ TEST_F(RunnerAlone, SaysThatAFolderCannotBeReadButNeedsNotAllOfThem) {
     std::ofstream(runbook_.path("on-open.d")) << "no folder\n";
     EXPECT_EQ(run(event("m")).output, "circuitbreaker-runbook: can't read " + runbook_.path("on-open.d").string() +
                                           ": Not a directory (1 dropped so far)\n");
-    const CommandResult result = run_command(
-        {.argv = {"sh", "-c", "echo '" + event("m") + "' | " + runner() + " -l '' " + runbook_.path("gone").string()}},
-        30s);
+    const CommandResult result =
+        run_command({.argv = {"sh", "-c",
+                              "echo '" + event("m") + "' | " + runner() + " -l '' -s " +
+                                  runbook_.path("marks").string() + " " + runbook_.path("gone").string()}},
+                    30s);
     EXPECT_EQ(result.output, "circuitbreaker-runbook: can't read " + runbook_.path("gone").string() +
                                  ": No such file or directory; no program runs until that gets better\n"
                                  "circuitbreaker-runbook: can't read " +

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <utility>
 
 namespace cb::runbook {
 namespace {
@@ -74,6 +75,34 @@ std::string json_literal(const std::string& text) {
     return literal ? literal.get() : "\"\"";
 }
 
+/// What is wrong with the member: class or status of the calls in `recent`, each once, the most frequent first (of
+/// those that are as frequent, the last one). A call that is there only for being slow is "slow".
+std::string outcomes_of(const json_t* recent) {
+    std::vector<std::pair<std::string, int>> counts;
+    for (std::size_t i = json_array_size(recent); i-- > 0;) {
+        const json_t* const call = json_array_get(recent, i);
+        std::string outcome = text_of(call, "outcome");
+        if (outcome.empty() || !std::all_of(outcome.begin(), outcome.end(),
+                                            [](unsigned char c) { return std::isalnum(c) != 0 || c == '-'; })) {
+            continue;
+        }
+        const bool is_good = outcome.size() == 3 && outcome >= "100" && outcome < "500";
+        if (is_good && json_is_true(json_object_get(call, "slow"))) outcome = "slow";
+        const auto found =
+            std::find_if(counts.begin(), counts.end(), [&](const auto& each) { return each.first == outcome; });
+        if (found == counts.end()) {
+            counts.emplace_back(outcome, 1);
+        } else {
+            ++found->second;
+        }
+    }
+    std::stable_sort(counts.begin(), counts.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+    std::string text;
+    for (const auto& [outcome, count] : counts)
+        text += (text.empty() ? "" : " ") + outcome;
+    return text;
+}
+
 void add_members(std::vector<std::string>& environment, const std::string& prefix, json_t* object) {
     const char* name = nullptr;
     json_t* value = nullptr;
@@ -102,10 +131,16 @@ std::optional<Event> parse_event(const std::string& line) {
     Event event;
     event.line = line + "\n";
     event.folder = "on-" + what + ".d";
+    event.sets = what == "open" || what == "forced-open";
+    event.clears = what == "closed" || what == "forced-closed" || what == "reset";
     event.member = printable(text_of(object.get(), "member"));
     // Not the virtual host: httpd's parent does not know that of a member added at run time.
     event.key = text_of(object.get(), "balancer") + "\n" + text_of(object.get(), "member");
     add_members(event.environment, "CB_", object.get());
+    // A probe's event has an outcome of its own.
+    if (json_object_get(object.get(), "outcome") == nullptr) {
+        event.environment.push_back("CB_OUTCOME=" + outcomes_of(json_object_get(object.get(), "recent")));
+    }
     const std::string text = sentence(object.get());
     event.environment.push_back("CB_TEXT=" + text);
     event.environment.push_back("CB_TEXT_JSON=" + json_literal(text));

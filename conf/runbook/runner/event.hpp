@@ -15,6 +15,8 @@ struct Event {
     std::string line;                      // as it came, with its newline: what a program reads
     std::string key;                       // programs of the same key never run at the same time
     std::string folder;                    // "on-open.d"
+    bool sets = false;                     // the member is out: clear.d's programs clear what these have set
+    bool clears = false;                   // the member is back
     std::string member;                    // for messages; no control characters
     std::vector<std::string> environment;  // "CB_MEMBER=..."
 };

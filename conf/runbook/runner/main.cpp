@@ -26,12 +26,13 @@ namespace {
 constexpr std::size_t kMaxLine = 4095;  // of an event, without its newline; what is longer may not fit into a new pipe
 
 const char* const kUsage =
-    "usage: circuitbreaker-runbook [-t SECONDS] [-j PROGRAMS] [-q EVENTS] [-l LOCKFILE] DIRECTORY\n"
+    "usage: circuitbreaker-runbook [-t SECONDS] [-j PROGRAMS] [-q EVENTS] [-l LOCKFILE] [-s FOLDER] DIRECTORY\n"
     "  -t  time limit of one program (30)\n"
     "  -j  programs at the same time (8)\n"
     "  -q  events that may wait (1000)\n"
     "  -l  lock file for the time when two of these run, after a graceful restart\n"
-    "      (/run/circuitbreaker-runbook.lock)\n";
+    "      (/run/circuitbreaker-runbook.lock)\n"
+    "  -s  folder that remembers what is to be cleared (/run/circuitbreaker-runbook)\n";
 
 bool read_number(const char* text, long most, long& number) {
     char* end = nullptr;
@@ -41,7 +42,8 @@ bool read_number(const char* text, long most, long& number) {
 
 bool read_options(int argc, char** argv, Options& options) {
     options.lock_file = "/run/circuitbreaker-runbook.lock";
-    for (int option = 0; (option = ::getopt(argc, argv, "t:j:q:l:")) != -1;) {
+    options.state_folder = "/run/circuitbreaker-runbook";
+    for (int option = 0; (option = ::getopt(argc, argv, "t:j:q:l:s:")) != -1;) {
         long number = 0;
         if (option == 't' && read_number(optarg, 86400, number)) {
             options.limit = std::chrono::seconds(number);
@@ -51,6 +53,8 @@ bool read_options(int argc, char** argv, Options& options) {
             options.most_waiting = static_cast<std::size_t>(number);
         } else if (option == 'l') {
             options.lock_file = optarg;
+        } else if (option == 's') {
+            options.state_folder = optarg;
         } else {
             return false;
         }

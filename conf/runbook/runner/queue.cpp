@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,60 +10,15 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <functional>
 #include <set>
 
-extern char** environ;
+#include "process.hpp"
+#include "say.hpp"
 
 namespace cb::runbook {
 namespace {
 
 constexpr std::chrono::milliseconds kLockRetry{100};
-
-/// The runner's own environment without what could be taken for the event's, the event's, and `own`.
-std::vector<char*> environment_of(const Event& event, const std::vector<std::string>& own) {
-    std::vector<char*> variables;
-    for (char** variable = environ; *variable != nullptr; ++variable) {
-        if (std::strncmp(*variable, "CB_", 3) != 0) variables.push_back(*variable);
-    }
-    for (const auto* more : {&event.environment, &own}) {
-        for (const std::string& variable : *more)
-            variables.push_back(const_cast<char*>(variable.c_str()));
-    }
-    variables.push_back(nullptr);
-    return variables;
-}
-
-/// Starts the program with the event on its standard input; -1 if it can't be.
-pid_t start(const std::string& program, const Event& event, const std::vector<std::string>& own) {
-    std::vector<char*> environment = environment_of(event, own);
-    char* arguments[] = {const_cast<char*>(program.c_str()), nullptr};
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) return -1;
-    // An event is shorter than the room in a new pipe, so this does not block.
-    const bool is_written =
-        ::write(ends[1], event.line.data(), event.line.size()) == static_cast<ssize_t>(event.line.size());
-    ::close(ends[1]);
-    const pid_t parent = ::getpid();
-    const pid_t pid = is_written ? ::fork() : -1;
-    if (pid == 0) {
-        ::setpgid(0, 0);
-        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (::getppid() != parent) ::_exit(1);
-        for (const int number : {SIGTERM, SIGPIPE, SIGHUP, SIGINT})
-            (void)::signal(number, SIG_DFL);
-        sigset_t none;
-        ::sigemptyset(&none);
-        (void)::sigprocmask(SIG_SETMASK, &none, nullptr);
-        ::dup2(ends[0], STDIN_FILENO);
-        ::dup2(STDERR_FILENO, STDOUT_FILENO);
-        ::execve(program.c_str(), arguments, environment.data());
-        ::_exit(126);
-    }
-    ::close(ends[0]);
-    if (pid > 0) ::setpgid(pid, pid);  // whoever of the two comes first
-    return pid;
-}
 
 /// Why a folder can't be read; none if it can be.
 std::error_code unreadable(const std::string& folder) {
@@ -75,13 +29,10 @@ std::error_code unreadable(const std::string& folder) {
 
 }  // namespace
 
-void say(const std::string& text) {
-    const std::string line = "circuitbreaker-runbook: " + text + "\n";
-    (void)!::write(STDERR_FILENO, line.data(), line.size());
-}
-
 Queue::Queue(const Options& options)
-    : options_(options), environment_{"CB_RUNBOOK=" + options.directory, "CB_SERVER=" + std::to_string(::getppid())} {
+    : options_(options),
+      marks_(options.state_folder),
+      environment_{"CB_RUNBOOK=" + options.directory, "CB_SERVER=" + std::to_string(::getppid())} {
     if (const std::error_code error = unreadable(options_.directory)) {
         say("can't read " + options_.directory + ": " + error.message() + "; no program runs until that gets better");
     }
@@ -115,8 +66,8 @@ bool Queue::is_busy(const std::string& key) const {
     return std::any_of(running_.begin(), running_.end(), [&](const Run& run) { return run.event.key == key; });
 }
 
-std::vector<std::string> Queue::programs_of(const Event& event) {
-    std::vector<std::string> programs;
+std::vector<Queue::Program> Queue::programs_of(const Event& event) {
+    std::vector<Program> programs;
     const std::string folder = options_.directory + "/" + event.folder;
     std::error_code error;
     std::error_code ignored;
@@ -125,14 +76,36 @@ std::vector<std::string> Queue::programs_of(const Event& event) {
         const std::string name = entry->path().filename().string();
         // A link that leads nowhere is a program that can't be run.
         if (name.front() == '.' || name.back() == '~' || entry->is_directory(ignored)) continue;
-        programs.push_back(entry->path().string());
+        programs.push_back({entry->path().string(), name, event.sets ? Effect::sets : Effect::none});
     }
     // Nobody needs a folder for each event.
     if (error && (error != std::errc::no_such_file_or_directory || unreadable(options_.directory))) {
         drop("can't read " + folder + ": " + error.message());
     }
-    std::sort(programs.begin(), programs.end());
+    std::sort(programs.begin(), programs.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
     return programs;
+}
+
+std::vector<Queue::Program> Queue::clear_programs_of(const Event& event) {
+    std::vector<Program> programs;
+    if (!event.clears || unreadable(options_.directory)) return programs;
+    for (const std::string& name : marks_.of(event.key)) {
+        const std::string path = options_.directory + "/clear.d/" + name;
+        std::error_code error;
+        // A link that leads nowhere is a program that can't be run, here too.
+        if (std::filesystem::symlink_status(path, error).type() == std::filesystem::file_type::not_found) {
+            marks_.drop(event.key, name);
+        } else {
+            programs.push_back({path, name, Effect::clears});
+        }
+    }
+    return programs;
+}
+
+void Queue::note_success(const Run& run) {
+    const Program& program = run.programs.front();
+    if (program.effect == Effect::sets) marks_.set(run.event.key, program.name);
+    if (program.effect == Effect::clears) marks_.drop(run.event.key, program.name);
 }
 
 bool Queue::lock(const std::string& key, bool on) {
@@ -140,24 +113,24 @@ bool Queue::lock(const std::string& key, bool on) {
     struct flock range {};
     range.l_type = static_cast<short>(on ? F_WRLCK : F_UNLCK);
     range.l_whence = SEEK_SET;
-    range.l_start = static_cast<off_t>(std::hash<std::string>{}(key) >> 2U);
+    range.l_start = static_cast<off_t>(fnv1a(key) >> 2U);
     range.l_len = 1;
     return ::fcntl(lock_, F_OFD_SETLK, &range) == 0 || (errno != EAGAIN && errno != EACCES);
 }
 
 void Queue::fail(const Run& run, const std::string& how) {
     ++failed_;
-    say(run.programs.front() + ": " + how + " (member " + run.event.member + ", " + std::to_string(failed_) +
+    say(run.programs.front().path + ": " + how + " (member " + run.event.member + ", " + std::to_string(failed_) +
         " failed so far)");
 }
 
 void Queue::start_next_program(Run& run) {
     for (; !run.programs.empty(); run.programs.erase(run.programs.begin())) {
-        if (::access(run.programs.front().c_str(), X_OK) != 0) {
+        if (::access(run.programs.front().path.c_str(), X_OK) != 0) {
             fail(run, std::string("can't be run: ") + std::strerror(errno));
             continue;
         }
-        run.pid = start(run.programs.front(), run.event, environment_);
+        run.pid = start(run.programs.front().path, run.event, environment_);
         run.deadline = std::chrono::steady_clock::now() + options_.limit;
         run.is_terminated = false;
         if (run.pid > 0) return;
@@ -176,15 +149,19 @@ void Queue::start_waiting() {
         }
         Run run;
         run.programs = programs_of(*event);
-        if (!run.programs.empty() && !lock(event->key, true)) {
+        // What is to be cleared is known only when no other runner works for this member.
+        const bool needs_lock = !run.programs.empty() || event->clears;
+        if (needs_lock && !lock(event->key, true)) {
             is_lock_taken_ = true;
             passed_over.insert(event->key);
             ++event;
             continue;
         }
+        for (Program& program : clear_programs_of(*event))
+            run.programs.push_back(std::move(program));
         run.event = std::move(*event);
         event = waiting_.erase(event);
-        if (run.programs.empty()) continue;
+        if (!needs_lock) continue;
         start_next_program(run);
         if (run.pid < 0) {
             (void)lock(run.event.key, false);
@@ -225,9 +202,13 @@ void Queue::reap() {
         ::kill(-run->pid, SIGKILL);
         int status = 0;
         ::waitpid(run->pid, &status, 0);
-        if (!run->is_terminated && status != 0) {
-            fail(*run, WIFEXITED(status) ? "exit status " + std::to_string(WEXITSTATUS(status))
-                                         : "killed by signal " + std::to_string(WTERMSIG(status)));
+        if (!run->is_terminated) {
+            if (status == 0) {
+                note_success(*run);
+            } else {
+                fail(*run, WIFEXITED(status) ? "exit status " + std::to_string(WEXITSTATUS(status))
+                                             : "killed by signal " + std::to_string(WTERMSIG(status)));
+            }
         }
         run->programs.erase(run->programs.begin());
         start_next_program(*run);

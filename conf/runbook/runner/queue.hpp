@@ -3,7 +3,8 @@
 // Purpose: the programs of an event run one after the other, in the order of their names; events of one member one
 // after the other, in the order they came; different members side by side. Thread safety: one thread. Invariants: never
 // more than `most_waiting` events wait and `most_running` run; a program has its own process group, which is gone when
-// its event goes on to the next program; whatever is dropped or fails is counted and said.
+// its event goes on to the next program; whatever is dropped or fails is counted and said. What a program of an opening
+// has set for a member stays marked until the program of the same name in clear.d has succeeded.
 #ifndef CIRCUITBREAKER_RUNBOOK_QUEUE_HPP
 #define CIRCUITBREAKER_RUNBOOK_QUEUE_HPP
 
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "event.hpp"
+#include "marks.hpp"
 
 namespace cb::runbook {
 
@@ -26,13 +28,11 @@ inline constexpr std::chrono::seconds kGrace{1};  // between SIGTERM and SIGKILL
 struct Options {
     std::string directory;
     std::string lock_file;
+    std::string state_folder;        // of the marks
     std::chrono::seconds limit{30};  // of one program
     std::size_t most_running = 8;
     std::size_t most_waiting = 1000;
 };
-
-/// To stderr, which is httpd's error log.
-void say(const std::string& text);
 
 class Queue {
   public:
@@ -53,22 +53,32 @@ class Queue {
     void give_up();
 
   private:
+    enum class Effect { none, sets, clears };
+    struct Program {
+        std::string path;
+        std::string name;
+        Effect effect;
+    };
     struct Run {
         Event event;
-        std::vector<std::string> programs;  // still to be run; the first is running
+        std::vector<Program> programs;  // still to be run; the first is running
         pid_t pid = -1;
         Time deadline;
         bool is_terminated = false;
     };
 
     [[nodiscard]] bool is_busy(const std::string& key) const;
-    [[nodiscard]] std::vector<std::string> programs_of(const Event& event);
+    [[nodiscard]] std::vector<Program> programs_of(const Event& event);
+    /// Those that clear what is marked for its member.
+    [[nodiscard]] std::vector<Program> clear_programs_of(const Event& event);
+    void note_success(const Run& run);
     void start_waiting();
     void start_next_program(Run& run);
     [[nodiscard]] bool lock(const std::string& key, bool on);
     void fail(const Run& run, const std::string& how);
 
     const Options options_;
+    Marks marks_;
     const std::vector<std::string> environment_;  // of every program
     int lock_ = -1;
     bool is_lock_taken_ = false;  // by the runner of before a graceful restart: look again soon

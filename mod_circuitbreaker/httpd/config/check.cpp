@@ -100,6 +100,20 @@ void warn_of_members_without(apr_pool_t* temporary, server_rec* main_server) noe
     });
 }
 
+/// mod_proxy's error state is out of force where a breaker acts, and with it the time after which it would try again.
+void tell_of_retry_without_effect(apr_pool_t* temporary, server_rec* main_server) noexcept {
+    for_each_breaker(temporary, main_server,
+                     [&](server_rec* s, const proxy_balancer* balancer, const proxy_worker& worker,
+                         const Settings& settings) noexcept {
+                         if (!worker.s->retry_set || settings.policy.mode != core::Mode::on) return;
+                         ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_INFO, 0, s,
+                                      "mod_circuitbreaker: member %s%s%s: retry= has no effect, because its "
+                                      "CircuitBreaker is On: CircuitBreakerOpenTime says when it is tried again",
+                                      worker.s->name_ex, balancer != nullptr ? " of " : "",
+                                      balancer != nullptr ? balancer->s->name : "");
+                     });
+}
+
 bool has_balancers(const server_rec* main_server) noexcept {
     for (const server_rec* s = main_server; s != nullptr; s = s->next) {
         if (proxy_conf(s)->balancers->nelts > 0) return true;
@@ -137,6 +151,7 @@ bool check_configuration(apr_pool_t* temporary, server_rec* main_server) noexcep
         warn_of_members_without(temporary, main_server);
         warn_of_unused_sections(temporary, main_server);
         warn_of_virtual_hosts(temporary, main_server);
+        tell_of_retry_without_effect(temporary, main_server);
     }
     return true;
 }
