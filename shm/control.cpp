@@ -50,7 +50,7 @@ void note_change(Slot& slot, std::uint64_t before_bits, const core::Step& step, 
         if (process.observer != nullptr) {
             const std::uint32_t consecutive = before.consecutive + (event.kind == core::EventKind::result ? 1 : 0);
             process.observer->on_change(slot, {left, after.state, step.reason, number, after.level, event.sums,
-                                               consecutive, before, step.open_for});
+                                               consecutive, round_of(before, event), step.open_for});
         }
     } else if (is_change && process.observer != nullptr) {
         process.observer->on_reset(slot, number);
@@ -90,7 +90,8 @@ void note_early(Slot& slot, const Seen& seen, const core::Step& step, const Proc
 
 }  // namespace
 
-core::Step apply(Slot& slot, core::Event event, const core::Policy& policy, const Process& process) noexcept {
+core::Step apply(Slot& slot, core::Event event, const core::Policy& policy, const Process& process,
+                 std::uint64_t* before) noexcept {
     const bool is_last_resort = event.early;
     ask_earlier_probes(slot, event, policy);
     // seq_cst throughout: the window, the leases and the intents are weighed against this word by other processes, and
@@ -98,6 +99,7 @@ core::Step apply(Slot& slot, core::Event event, const core::Policy& policy, cons
     for (;;) {
         const Seen looked = look(slot);
         std::uint64_t seen = looked.word;
+        if (before != nullptr) *before = seen;
         const core::Millis now = process.clock.now();
         event.early = is_last_resort && is_early_allowed(slot, seen, policy, now);
         if (core::is_early(seen)) event.interrupted = kept_end(slot);

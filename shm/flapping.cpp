@@ -23,16 +23,15 @@ core::Flapping figures_of(const Slot& slot, const core::Policy& policy, std::uin
         core::kFlappingSpans * core::open_time_at(policy.open_time, level, 1U << 31U);  // without jitter
     core::Flapping figures{.span = span};
     HistoryEntry entries[kHistory];
-    FailedCall calls[kRecordedCalls];
-    const std::span failing(calls, read_failed_calls(slot, calls));
-    const std::span history(entries, read_history(slot, entries));
     std::uint32_t openings = 0;  // since it was last closed
     Millis began = 0;            // the first of them
-    for (const HistoryEntry& entry : history) {
+    Millis anew = 0;             // the last reset
+    for (const HistoryEntry& entry : std::span(entries, read_history(slot, entries))) {
         const bool is_within = between(entry.at, now) <= span;
         if (entry.reason == Reason::reset) {  // counted anew; it ends what an operator has forced too
             figures = {.span = span};
             openings = 0;
+            anew = entry.at;
         } else if (entry.to == State::open) {
             if (is_within) {
                 ++figures.openings;
@@ -40,18 +39,7 @@ core::Flapping figures_of(const Slot& slot, const core::Policy& policy, std::uin
                 figures.after_recovery += openings == 0 && entry.level > 0;
             }
             if (openings++ == 0) began = entry.at;
-        } else if (entry.to == State::half_open) {
-            const Millis end = &entry == &history.back() ? now : (&entry + 1)->at;
-            for (const FailedCall& call : failing) {
-                if (call.at < entry.at + call.latency || call.at > end) continue;  // no probe
-                const bool is_timeout = call.outcome == core::Outcome::timeout;
-                const bool is_good = core::builtin_verdict(call.outcome) == Verdict::success;  // but slow
-                const Millis limit = is_timeout ? policy.probe_timeout : is_good ? policy.slow_call.threshold : 0;
-                ++figures.failed_probes;
-                if (limit > 0 && call.latency >= limit && call.latency <= limit + limit / 4 + 100)
-                    ++(is_timeout ? figures.timed_out_probes : figures.slow_probes);
-            }
-        } else {
+        } else if (entry.to != State::half_open) {
             if (openings > 1 && is_within) {
                 figures.recovery = std::max(figures.recovery, between(began, entry.at));
                 figures.is_recovered = true;
@@ -61,8 +49,21 @@ core::Flapping figures_of(const Slot& slot, const core::Policy& policy, std::uin
     }
     if (!figures.is_recovered && openings > 1) figures.recovery = between(began, now);
 
+    FailedCall calls[kRecordedCalls];
+    for (const FailedCall& call : std::span(calls, read_failed_calls(slot, calls))) {
+        if (!call.is_probe || call.at <= anew + call.latency) continue;  // (those had begun before)
+        ++figures.failed_probes;
+        const bool is_timeout = call.outcome == core::Outcome::timeout;
+        const bool is_good = call.is_slow && core::builtin_verdict(call.outcome) == Verdict::success;
+        const Millis limit = is_timeout ? policy.probe_timeout : is_good ? policy.slow_call.threshold : 0;
+        if (limit > 0 && call.latency >= limit && call.latency <= limit + limit / 4 + 100)
+            ++(is_timeout ? figures.timed_out_probes : figures.slow_probes);
+    }
+
     const auto number = [](const Atomic64& total) { return static_cast<double>(total.load(kRelaxed)); };
-    const auto judged = [&](Verdict verdict) { return number(slot.totals.verdict[static_cast<unsigned>(verdict)]); };
+    const auto judged = [&](Verdict verdict) {
+        return number(slot.totals.verdict[false][static_cast<unsigned>(verdict)]);
+    };
     const double failures = judged(Verdict::failure) + judged(Verdict::fatal) + judged(Verdict::tolerate);
     const double all = failures + judged(Verdict::success);
     double all_openings = 0;
@@ -70,7 +71,7 @@ core::Flapping figures_of(const Slot& slot, const core::Policy& policy, std::uin
         all_openings += number(from[static_cast<unsigned>(State::open)]);
     if (all >= kEnoughCalls) {
         figures.failing = failures / all;
-        figures.slow = std::min(number(slot.totals.slow) / all, 1.0);
+        figures.slow = std::min(number(slot.totals.slow[false]) / all, 1.0);
         figures.calls_per_opening = all / all_openings;
     }
     return figures;

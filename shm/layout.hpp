@@ -70,10 +70,11 @@ inline constexpr std::uint32_t kProbeResults = 4;
 template <class Cell>
 struct TotalsOf {
     Cell calls;
-    Cell verdict[core::kVerdicts];
-    Cell outcome_class[core::kClasses];
-    Cell status[core::kHundredCount];
-    Cell slow;
+    // Of these the first is of ordinary calls, the second of probes.
+    Cell verdict[2][core::kVerdicts];
+    Cell outcome_class[2][core::kClasses];
+    Cell status[2][core::kHundredCount];
+    Cell slow[2];
     Cell probes;
     Cell probes_lost;
     Cell late;        // results that came after the breaker had moved on
@@ -105,7 +106,7 @@ struct Histogram {
 /// One failing call (recorder.hpp).
 struct RecordedCall {
     static constexpr std::size_t kPathWords = 12;
-    Atomic64 number;            // number + 1:56 | method:8; 0: none, or being written
+    Atomic64 number;            // number + 1:48 | flags:8 | method:8; 0: none, or being written
     Atomic64 what;              // time:36 | outcome:10 | latency:18, ms
     Atomic64 path[kPathWords];  // its first bytes; empty unless CircuitBreakerRecordPath is On
 };

@@ -71,17 +71,18 @@ void leave(Permit& permit) noexcept {
     permit = Permit{};
 }
 
-void count(Slot& slot, const Ending& ending) noexcept {
+void count(Slot& slot, const Ending& ending, bool is_probe) noexcept {
     Totals& totals = slot.totals;
     totals.calls.fetch_add(1, kRelaxed);
-    totals.verdict[static_cast<std::size_t>(ending.verdict)].fetch_add(1, kRelaxed);
+    totals.verdict[is_probe][static_cast<std::size_t>(ending.verdict)].fetch_add(1, kRelaxed);
     if (core::is_status(ending.outcome)) {
-        totals.status[core::hundred_of(ending.outcome)].fetch_add(1, kRelaxed);
+        totals.status[is_probe][core::hundred_of(ending.outcome)].fetch_add(1, kRelaxed);
     } else if (ending.outcome != core::Outcome::none) {
         const auto code = static_cast<std::uint32_t>(ending.outcome);
-        totals.outcome_class[code - static_cast<std::uint32_t>(core::Outcome::connect)].fetch_add(1, kRelaxed);
+        totals.outcome_class[is_probe][code - static_cast<std::uint32_t>(core::Outcome::connect)].fetch_add(1,
+                                                                                                            kRelaxed);
     }
-    if (ending.slow) totals.slow.fetch_add(1, kRelaxed);
+    if (ending.slow) totals.slow[is_probe].fetch_add(1, kRelaxed);
 }
 
 bool is_failing(const Ending& ending) noexcept {
@@ -209,33 +210,35 @@ Admission admit(Slot& slot, const Policy& policy, const Process& process, InFlig
     return admission;
 }
 
-void finish(Slot& slot, const Policy& policy, const Process& process, Permit& permit, const Ending& ending,
-            Peers peers) noexcept {
-    count(slot, ending);
-    if (ending.is_kept) note_kept_call(slot, ending.outcome == core::Outcome::stale, policy, process);
+std::optional<ProbeEnd> finish(Slot& slot, const Policy& policy, const Process& process, Permit& permit,
+                               const Ending& ending, Peers peers) noexcept {
     const bool is_probe = permit.kind == PermitKind::probe;
+    count(slot, ending, is_probe);
+    if (ending.is_kept) note_kept_call(slot, ending.outcome == core::Outcome::stale, policy, process);
     if (ending.is_timed) note_duration(is_probe ? slot.probe_duration : slot.call_duration, ending.latency);
     // Before the verdict is weighed: the event of a trip shows the calls that led to it.
-    if (is_failing(ending)) {
-        note_failed_call(slot, process.clock.now(), ending.outcome, ending.latency, ending.method, ending.path);
-    }
-    if (permit.kind == PermitKind::probe) {
-        settle_probe(slot, policy, process, permit, ending);
+    if (is_failing(ending)) note_failed_call(slot, process.clock.now(), ending, is_probe);
+    std::optional<ProbeEnd> end;
+    if (is_probe) {
+        end = settle_probe(slot, policy, process, permit, ending);
     } else if (permit.kind == PermitKind::call) {
         weigh(slot, policy, process, permit, ending, peers);
     }
     leave(permit);
+    return end;
 }
 
-void count_broken_off(Slot& slot) noexcept {
+void count_broken_off(Slot& slot, bool is_probe) noexcept {
     constexpr auto kTruncated =
         static_cast<std::size_t>(core::Outcome::truncated) - static_cast<std::size_t>(core::Outcome::connect);
-    slot.totals.outcome_class[kTruncated].fetch_add(1, kRelaxed);
+    slot.totals.outcome_class[is_probe][kTruncated].fetch_add(1, kRelaxed);
 }
 
-void cancel(Slot& slot, const Policy& policy, const Process& process, Permit& permit) noexcept {
-    if (permit.kind == PermitKind::probe) settle_probe(slot, policy, process, permit, Ending{});
+std::optional<ProbeEnd> cancel(Slot& slot, const Policy& policy, const Process& process, Permit& permit) noexcept {
+    std::optional<ProbeEnd> end;
+    if (permit.kind == PermitKind::probe) end = settle_probe(slot, policy, process, permit, Ending{});
     leave(permit);
+    return end;
 }
 
 bool operate(Slot& slot, const Policy& policy, const Process& process, EventKind kind) noexcept {

@@ -10,6 +10,7 @@
 #define CIRCUITBREAKER_SHM_MEMBER_HPP
 
 #include <cstdint>
+#include <optional>
 
 #include "clock.hpp"
 #include "core/breaker.hpp"
@@ -18,6 +19,7 @@
 #include "core/outage.hpp"
 #include "layout.hpp"
 #include "lease.hpp"
+#include "probe_end.hpp"
 
 namespace cb::shm {
 
@@ -30,7 +32,7 @@ struct Change {
     std::uint32_t level;
     core::Sums sums;            // of the window, where calls have opened it; otherwise zero
     std::uint32_t consecutive;  // failures in a row that led here
-    core::Word before;          // half-open's counts, for the log
+    Round round;                // of probes, that the change has ended
     core::Millis open_for;      // to open: the open time
 };
 
@@ -52,6 +54,8 @@ class Observer {
     virtual void on_suppressed(const Slot& slot, core::Reason reason, const core::Sums& sums) noexcept = 0;
     /// A probe that was sent and whose deadline passed without an answer.
     virtual void on_probe_lost(const Slot& slot) noexcept = 0;
+    /// A probe that its own call has not ended. (What finish() and cancel() have ended, they return.)
+    virtual void on_probe(const Slot& slot, const ProbeEnd& end) noexcept = 0;
     virtual void on_early_round(const Slot& slot, const EarlyRound& round) noexcept = 0;
     /// The breaker opens again and again. Once, until it has been well.
     virtual void on_flapping(const Slot& slot, const core::Flapping& figures, const core::Policy& policy) noexcept = 0;
@@ -155,14 +159,16 @@ struct Ending {
 
 /// Gives the permit back with the call's outcome, and weighs the evidence. A permit of kind none stands for a call that
 /// was made without one (Observe): its outcome counts in the totals only. The permit is of kind none afterwards.
-void finish(Slot& slot, const core::Policy& policy, const Process& process, Permit& permit, const Ending& ending,
-            Peers peers) noexcept;
+/// Returns the end of a probe, unless somebody else has ended it before.
+std::optional<ProbeEnd> finish(Slot& slot, const core::Policy& policy, const Process& process, Permit& permit,
+                               const Ending& ending, Peers peers) noexcept;
 
 /// A response that was judged by its headers has broken off since: counted in the totals only.
-void count_broken_off(Slot& slot) noexcept;
+void count_broken_off(Slot& slot, bool is_probe) noexcept;
 
-/// Gives the permit back without a call: a probe's is neutral, an ordinary one leaves no trace.
-void cancel(Slot& slot, const core::Policy& policy, const Process& process, Permit& permit) noexcept;
+/// Gives the permit back without a call: a probe's is neutral, an ordinary one leaves no trace. Returns the same as
+/// finish().
+std::optional<ProbeEnd> cancel(Slot& slot, const core::Policy& policy, const Process& process, Permit& permit) noexcept;
 
 /// force_open, force_closed, reset, automatic, end_open_time. True if the breaker was changed.
 bool operate(Slot& slot, const core::Policy& policy, const Process& process, core::EventKind kind) noexcept;

@@ -11,19 +11,6 @@
 namespace cb::shm {
 namespace {
 
-ProbeResult result_of(const core::Event& event) noexcept {
-    if (event.slow) return ProbeResult::failure;
-    switch (event.verdict) {
-        case core::Verdict::success:
-            return ProbeResult::success;
-        case core::Verdict::failure:
-        case core::Verdict::fatal:
-            return ProbeResult::failure;
-        default:
-            return ProbeResult::neutral;
-    }
-}
-
 /// The last step of settling: makes the lease overdue for the holder that is noted in it, or free. The first CAS fails
 /// if the holder has given the lease back, or the parent has done so for it; then the lease becomes free. It also fails
 /// if the parent took us for dead; then the parent has taken care of the lease.
@@ -39,43 +26,57 @@ void release(Slot& slot, std::uint32_t i, const Lease& settling, const core::Pol
     slot.lease[i].compare_exchange_strong(expected, settling.freed().bits(), std::memory_order_seq_cst);
 }
 
-/// Ends lease i, held exactly as `held`, with `verdict`. `holder`: who keeps the lease, as an overdue one; 0: nobody.
-/// False if somebody else has ended it.
-bool settle(Slot& slot, std::uint32_t i, std::uint64_t held, std::uint32_t holder, core::Event event,
-            ProbeResult result, const core::Policy& policy, const Process& process) noexcept {
+/// Ends lease i, held exactly as `held`. `holder`: who keeps the lease, as an overdue one; 0: nobody. Returns the
+/// probe's end; nullopt if somebody else has ended it.
+std::optional<ProbeEnd> settle(Slot& slot, std::uint32_t i, std::uint64_t held, std::uint32_t holder, core::Event event,
+                               EndedBy by, ProbeResult result, const core::Policy& policy,
+                               const Process& process) noexcept {
     const Lease settling = Lease::of(held).settled_by(process.pid, holder);
     std::uint64_t expected = held;
     step("settle.begin");
-    if (!slot.lease[i].compare_exchange_strong(expected, settling.bits(), std::memory_order_seq_cst)) return false;
+    if (!slot.lease[i].compare_exchange_strong(expected, settling.bits(), std::memory_order_seq_cst))
+        return std::nullopt;
     step("settle.claimed");
     event.kind = core::EventKind::settle_probe;
     event.slot = static_cast<std::uint8_t>(i);
     event.draw = jitter_draw(&slot);
     // While the lease is settling nobody can take it: the outcome can't hit the bit of a later probe.
-    apply(slot, event, policy, process);
+    std::uint64_t before = 0;
+    const core::Step applied = apply(slot, event, policy, process, &before);
     step("settle.applied");
     slot.totals.probe_result[static_cast<std::size_t>(result)].fetch_add(1, std::memory_order_relaxed);
     release(slot, i, settling, policy, process);
     step("settle.released");
-    return true;
+    ProbeEnd end;
+    end.by = by;
+    end.verdict = event.verdict;
+    end.slow = event.slow;
+    end.result = result;
+    if (applied.decision != core::Decision::ignored) end.round = round_of(core::unpack(before), event);
+    return end;
 }
 
-/// Ends a lease whose deadline has passed, by the verdict of its phase, and reports it. If the member has not answered,
-/// the call may go on and still counts against `concurrent`, so with `is_held` the lease stays its holder's, as
-/// overdue.
-bool settle_by_deadline(Slot& slot, std::uint32_t i, std::uint64_t held, bool is_held, const core::Policy& policy,
-                        const Process& process) noexcept {
+void report(const Slot& slot, const std::optional<ProbeEnd>& end, const Process& process) noexcept {
+    if (end && process.observer != nullptr) process.observer->on_probe(slot, *end);
+}
+
+/// Ends a lease whose deadline has passed, by the verdict of its phase. Reports a lost probe as such. If the member has
+/// not answered, the call may go on and still counts against `concurrent`, so with `is_held` the lease stays its
+/// holder's, as overdue.
+std::optional<ProbeEnd> settle_by_deadline(Slot& slot, std::uint32_t i, std::uint64_t held, bool is_held,
+                                           const core::Policy& policy, const Process& process) noexcept {
     const Lease lease = Lease::of(held);
     core::Event event;
     event.verdict = verdict_at_deadline(lease.phase);
     const ProbeResult result = lease.phase == Phase::sent ? ProbeResult::lost : result_of(event);
     const std::uint32_t holder = is_held && is_unanswered(lease.phase) ? lease.pid : 0;
-    if (!settle(slot, i, held, holder, event, result, policy, process)) return false;
-    if (lease.phase == Phase::sent) {
+    const std::optional<ProbeEnd> end =
+        settle(slot, i, held, holder, event, EndedBy::deadline, result, policy, process);
+    if (end && lease.phase == Phase::sent) {
         slot.totals.probes_lost.fetch_add(1, std::memory_order_relaxed);
         if (process.observer != nullptr) process.observer->on_probe_lost(slot);
     }
-    return true;
+    return end;
 }
 
 /// The call of a probe that somebody else has ended is over: frees its lease if it is overdue, or notes that it will be
@@ -119,7 +120,10 @@ bool reap_lease(Slot& slot, std::uint32_t i, std::uint64_t seen, const core::Pol
     const std::uint32_t holder = lease.holder() != dead_pid ? lease.holder() : 0;
     core::Event event;
     event.verdict = core::Verdict::ignore;
-    return settle(slot, i, seen, holder, event, ProbeResult::neutral, policy, process);
+    const std::optional<ProbeEnd> end =
+        settle(slot, i, seen, holder, event, EndedBy::death, ProbeResult::neutral, policy, process);
+    report(slot, end, process);
+    return end.has_value();
 }
 
 bool is_past_deadline(const Permit& permit, const Process& process) noexcept {
@@ -179,20 +183,27 @@ Permit take_probe(Slot& slot, const core::Policy& policy, const Process& process
     }
 }
 
-void settle_probe(Slot& slot, const core::Policy& policy, const Process& process, Permit& permit,
-                  const Ending& ending) noexcept {
-    bool is_mine = false;
+std::optional<ProbeEnd> settle_probe(Slot& slot, const core::Policy& policy, const Process& process, Permit& permit,
+                                     const Ending& ending) noexcept {
+    std::optional<ProbeEnd> mine;
     if (is_past_deadline(permit, process)) {  // then the rule is the same, whoever applies it
-        is_mine = settle_by_deadline(slot, permit.slot, permit.lease, false, policy, process);
+        mine = settle_by_deadline(slot, permit.slot, permit.lease, false, policy, process);
     } else {
         core::Event event;
         event.verdict = ending.verdict;
         event.slow = ending.slow;
         event.by_client = ending.outcome == core::Outcome::client || ending.outcome == core::Outcome::upload;
         event.least_open_time = ending.least_open_time;
-        is_mine = settle(slot, permit.slot, permit.lease, 0, event, result_of(event), policy, process);
+        mine = settle(slot, permit.slot, permit.lease, 0, event, EndedBy::call, result_of(event), policy, process);
     }
-    if (!is_mine) give_back_ended(slot, permit.slot, Lease::of(permit.lease));
+    if (!mine) {
+        give_back_ended(slot, permit.slot, Lease::of(permit.lease));
+        return mine;
+    }
+    mine->outcome = ending.outcome;
+    mine->method = ending.method;
+    mine->latency = ending.latency;
+    return mine;
 }
 
 bool is_over(const Permit& permit, const Process& process) noexcept {
@@ -219,9 +230,13 @@ bool expire_probes(Slot& slot, const core::Policy& policy, const Process& proces
         const std::uint64_t seen = slot.lease[i].load(std::memory_order_seq_cst);
         const Lease lease = Lease::of(seen);
         if (lease.state != LeaseState::active || !lease.is_past(process.clock.now())) continue;
-        const bool is_done =
-            lease.is_overdue() ? free_overdue(slot, i, seen) : settle_by_deadline(slot, i, seen, true, policy, process);
-        if (is_done) is_any = true;
+        if (lease.is_overdue()) {
+            is_any = free_overdue(slot, i, seen) || is_any;
+            continue;
+        }
+        const std::optional<ProbeEnd> end = settle_by_deadline(slot, i, seen, true, policy, process);
+        report(slot, end, process);
+        is_any = end.has_value() || is_any;
     }
     return is_any;
 }

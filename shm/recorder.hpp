@@ -12,18 +12,20 @@
 
 namespace cb::shm {
 
+struct Ending;  // member.hpp
+
 struct FailedCall {
     static constexpr std::size_t kPath = RecordedCall::kPathWords * sizeof(std::uint64_t) + 1;
     core::Millis at = 0;       // when it ended, on the segment's clock
     core::Millis latency = 0;  // at most 262 s
     core::Outcome outcome = core::Outcome::none;
     std::uint8_t method = 0;  // httpd's method number
-    char path[kPath] = {};    // its beginning, if it is longer
+    bool is_probe = false;
+    bool is_slow = false;   // slower than CircuitBreakerSlowCall
+    char path[kPath] = {};  // its beginning, if it is longer
 };
 
-/// `path` may be nullptr.
-void note_failed_call(Slot& slot, core::Millis at, core::Outcome outcome, core::Millis latency, std::uint8_t method,
-                      const char* path) noexcept;
+void note_failed_call(Slot& slot, core::Millis at, const Ending& ending, bool is_probe) noexcept;
 
 /// Copies the entries, oldest first; returns their number.
 std::uint32_t read_failed_calls(const Slot& slot, FailedCall (&calls)[kRecordedCalls]) noexcept;

@@ -17,7 +17,7 @@ struct Flapping {
     // The longest time of the span from an opening until its probes succeeded, if it opened again in between.
     Millis recovery = 0;
     bool is_recovered = false;  // false: no such time has ended, `recovery` is the present one so far
-    // Of all calls that ever counted; 0 if they are too few.
+    // Of all calls that ever counted and were no probes; 0 if they are too few.
     double failing = 0;  // share
     double slow = 0;     // share
     double calls_per_opening = 0;

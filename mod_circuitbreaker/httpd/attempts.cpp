@@ -1,5 +1,7 @@
 #include "attempts.hpp"
 
+#include <utility>
+
 #include "httpd/call/backend_connection.hpp"
 #include "httpd/call/call.hpp"
 #include "httpd/call/outcome.hpp"
@@ -8,6 +10,7 @@
 #include "httpd/call/watch.hpp"
 #include "httpd/choose/ramp.hpp"
 #include "httpd/choose/select.hpp"
+#include "httpd/events/probe_event.hpp"
 #include "httpd/failover/answer_filter.hpp"
 #include "httpd/failover/failover.hpp"
 #include "httpd/failover/holding.hpp"
@@ -54,11 +57,12 @@ int run_unwatched(RequestState& state, proxy_worker& worker, char* url) noexcept
 bool go_elsewhere(RequestState& state, proxy_worker** worker, char** url) noexcept {
     Failover& failover = state.failover;
     shm::Slot& failed = *state.call.target.slot;
+    std::optional<UntoldProbe> probe = std::exchange(state.call.ended.untold, std::nullopt);
     const Snapshot* const after = failover.before != nullptr ? take_snapshot(state.r) : nullptr;
     apr_table_t* const headers_in = state.r->headers_in;
     const Told told = state.told;
     hide_environment(state);
-    state.told = Told{.rejected = told.rejected, .fallback = told.fallback};
+    remember_call(state);
     if (after != nullptr) put_back(state.r, *failover.before);
     if (is_body_kept(state)) {
         rewind_body(state.r, *state.body, headers_in);
@@ -71,8 +75,10 @@ bool go_elsewhere(RequestState& state, proxy_worker** worker, char** url) noexce
         hide_environment(state);  // a refusal may have set it
         if (after != nullptr) put_back(state.r, *after);
         state.told = told;
+        tell_probe(probe, false);
         return false;
     }
+    tell_probe(probe, true);
     failed.totals.failovers.fetch_add(1, std::memory_order_relaxed);
     *worker = next;
     *url = next_url;
@@ -86,8 +92,12 @@ extern "C" int on_pre_request(proxy_worker** worker, proxy_balancer** balancer, 
     RequestState& state = *request_state(r, true);
     if (state.is_nested) return DECLINED;
     close_call(state);  // mod_proxy chooses again after a call of its own (Observe, or `maxattempts`)
+    std::optional<UntoldProbe> probe = std::exchange(state.call.ended.untold, std::nullopt);
+    const proxy_worker* const called = state.call.target.worker;
     state.conf = conf;
-    return take_member(state, worker, balancer, url);
+    const int rv = take_member(state, worker, balancer, url);
+    tell_probe(probe, rv == OK && *worker != nullptr && *worker != called);
+    return rv;
 }
 
 /// mod_proxy calls the member.
@@ -115,6 +125,8 @@ extern "C" int on_scheme_handler(request_rec* r, proxy_worker* worker, proxy_ser
         const bool is_withheld = has_no_connection || is_withheld_at_end(*state, outcome);
         if (!is_withheld || !go_elsewhere(*state, &worker, &url)) {
             show_environment(*state);
+            // If nothing goes to the client yet, mod_proxy may ask another member itself: on_pre_request() knows then.
+            if (answer.bytes != nullptr) tell_probe(state->call.ended.untold, false);
             return give(r, answer, rv);
         }
         proxy.initialize_worker(worker, r->server, conf->pool);
@@ -129,6 +141,7 @@ extern "C" int on_request_status(int* status, request_rec* r) noexcept {
         finish_call(*state, outcome_of(*state, *status));
     }
     if (state != nullptr) {
+        tell_probe(state->call.ended.untold, false);
         unmark_header(*state);
         show_environment(*state);
     }

@@ -30,6 +30,7 @@ struct Runtime {
     apr_array_header_t* fallbacks = nullptr;  // of NamedFallback
     int event_log = -1;                       // descriptor; -1: none
     bool has_timer = false;                   // mod_watchdog calls us (timer.hpp)
+    bool logs_probes = false;                 // it has an event for each probe
     bool has_fatal_for_requests = false;      // a <Location> or the like has a rule with the verdict `fatal`
 };
 

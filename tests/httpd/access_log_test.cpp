@@ -60,8 +60,8 @@ class AccessLog : public TrafficTest {
     }
     static std::string a_call(const Backend& backend, const std::string& verdict, const std::string& rejected = "-",
                               const std::string& fallback = "-") {
-        return "member=" + backend.member() + " state=closed verdict=" + verdict + " probe=- rejected=" + rejected +
-               " fallback=" + fallback;
+        return "member=" + backend.member() + " state=closed verdict=" + verdict + " probe=- attempts=\"" +
+               backend.member() + " " + verdict + "\" rejected=" + rejected + " fallback=" + fallback;
     }
 };
 INSTANTIATE_TEST_SUITE_P(Mpms, AccessLog, any_mpm, mpm_name);
@@ -89,17 +89,15 @@ TEST_P(AccessLog, HasTheMemberItsStateTheVerdictAndTheReasonOfARefusal) {
     EXPECT_EQ(statuses(1, httpd.url("/back/probe")), "200");
     EXPECT_EQ(statuses(1, httpd.url("/sorry")), "200");
 
-    const std::string none = "member=- state=- verdict=- probe=- rejected=- fallback=-";
-    EXPECT_EQ(fields(httpd, "/app/well"),
-              "member=" + app.member() + " state=closed verdict=success probe=- rejected=- fallback=-");
-    EXPECT_EQ(fields(httpd, "/app/bad"),
-              "member=" + app.member() + " state=closed verdict=failure:502 probe=- rejected=- fallback=-");
-    EXPECT_EQ(fields(httpd, "/app/refused"), "member=- state=- verdict=- probe=- rejected=open fallback=-");
-    EXPECT_EQ(
-        fields(httpd, "/app/spared"),
-        "member=" + spare.member() + " state=closed verdict=success probe=- rejected=- fallback=balancer://spare");
-    EXPECT_EQ(fields(httpd, "/back/probe"),
-              "member=" + back.member() + " state=half-open verdict=success probe=1 rejected=- fallback=-");
+    const std::string none = "member=- state=- verdict=- probe=- attempts=\"-\" rejected=- fallback=-";
+    EXPECT_EQ(fields(httpd, "/app/well"), a_call(app, "success"));
+    EXPECT_EQ(fields(httpd, "/app/bad"), a_call(app, "failure:502"));
+    EXPECT_EQ(fields(httpd, "/app/refused"),
+              "member=- state=- verdict=- probe=- attempts=\"-\" rejected=open fallback=-");
+    EXPECT_EQ(fields(httpd, "/app/spared"), a_call(spare, "success", "-", "balancer://spare"));
+    EXPECT_EQ(fields(httpd, "/back/probe"), "member=" + back.member() +
+                                                " state=half-open verdict=success probe=1 attempts=\"" + back.member() +
+                                                " probe success\" rejected=- fallback=-");
     EXPECT_EQ(fields(httpd, "/sorry"), none);
 }
 
@@ -135,7 +133,8 @@ TEST_P(AccessLog, HasThemBehindAFrontControllerAndAnAction) {
     for (const std::string path : {"/page/", "/acted/"}) {
         expect_in_both(httpd, path + "well", a_call(app, "success"));
         expect_in_both(httpd, path + "bad", a_call(app, "failure:502"));
-        expect_in_both(httpd, path + "refused", "member=- state=- verdict=- probe=- rejected=open fallback=-");
+        expect_in_both(httpd, path + "refused",
+                       "member=- state=- verdict=- probe=- attempts=\"-\" rejected=open fallback=-");
     }
 }
 
@@ -171,7 +170,7 @@ TEST_P(AccessLog, HasThemWhereAnotherMemberGivesTheErrorPage) {
     ASSERT_EQ(state_of(httpd, pages), "open");
     EXPECT_EQ(statuses(1, httpd.url("/app/both")), "503");
     expect_in_both(httpd, "/app/again", a_call(pages, "failure:502", "open"));
-    expect_in_both(httpd, "/app/both", "member=- state=- verdict=- probe=- rejected=open fallback=-");
+    expect_in_both(httpd, "/app/both", "member=- state=- verdict=- probe=- attempts=\"-\" rejected=open fallback=-");
 }
 
 TEST_P(AccessLog, HasThemInObserveAndChoosesItsLinesByThem) {
@@ -190,7 +189,7 @@ TEST_P(AccessLog, HasThemInObserveAndChoosesItsLinesByThem) {
     EXPECT_EQ(statuses(1, httpd.url("/index.html")), "404");
     expect_in_both(httpd, "/page/well", a_call(app, "success"));
     expect_in_both(httpd, "/page/bad", a_call(app, "failure:502"));
-    expect_in_both(httpd, "/index.html", "member=- state=- verdict=- probe=- rejected=- fallback=-");
+    expect_in_both(httpd, "/index.html", "member=- state=- verdict=- probe=- attempts=\"-\" rejected=- fallback=-");
     expect_lines(httpd, "some.log", {"GET /page/bad HTTP/1.1", "GET /page/well HTTP/1.1"});
     expect_lines(httpd, "failed.log", {"GET /page/bad HTTP/1.1"});
 }

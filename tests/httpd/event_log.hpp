@@ -7,7 +7,9 @@
 
 namespace cb::test {
 
-inline constexpr const char* to_file = "CircuitBreakerEventLog events.json\n";  // below the ServerRoot
+// Below the ServerRoot; with an event for each probe, or without.
+inline constexpr const char* to_file = "CircuitBreakerEventLog events.json probes=Off\n";
+inline constexpr const char* to_file_with_probes = "CircuitBreakerEventLog events.json\n";
 
 [[nodiscard]] inline std::filesystem::path events_file(const Httpd& httpd) {
     return httpd.root() / "events.json";

@@ -243,7 +243,11 @@ TEST(EventLogDirective, BelongsToTheServerAlone) {
     for (const char* target : {"\"\"", "\"|\"", "\"| \"", "\"||\"", "\"|$\""})
         check.expect_refused("CircuitBreakerEventLog " + std::string(target),
                              {"CircuitBreakerEventLog:", "\"|PROGRAM\""});
-    check.expect_refused("CircuitBreakerEventLog a b", {"\"b\"", "too many"});
+    for (const char* words : {"Off probes=Off", "events.json probes=on", "\"|/usr/bin/tee x\" probes=Off"})
+        check.expect_accepted("CircuitBreaker On\nCircuitBreakerEventLog " + std::string(words) + "\n");
+    for (const char* word : {"b", "probes", "probes=", "probes=Yes", "On"})
+        check.expect_refused("CircuitBreakerEventLog a " + std::string(word), {"CircuitBreakerEventLog:", "probes=On"});
+    check.expect_refused("CircuitBreakerEventLog a probes=On b", {"\"b\"", "too many"});
     const std::string line = "CircuitBreakerEventLog x";
     check.expect_refused("<VirtualHost *:81>\n" + line + "\n</VirtualHost>", {"not allowed", "outside all sections"},
                          line);

@@ -14,7 +14,7 @@
 namespace cb::test {
 namespace {
 
-constexpr const char* to_file = "CircuitBreakerEventLog events.json\n";
+constexpr const char* to_file = "CircuitBreakerEventLog events.json probes=Off\n";
 
 std::vector<Event> events_of(const Httpd& httpd) {
     return read_events(httpd.root() / "events.json");

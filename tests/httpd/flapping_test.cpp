@@ -9,7 +9,7 @@ TEST(Flapping, IsReportedOnceWithWhatItsProbesRanInto) {
     Backend app("app");
     Httpd httpd(site(Mpm::event,
                      std::string(quick_policy) + "CircuitBreakerOpenTime 1s factor=1 jitter=0\n" +
-                         "CircuitBreakerProbeTimeout 100ms\nCircuitBreakerEventLog events.json\n",
+                         "CircuitBreakerProbeTimeout 100ms\nCircuitBreakerEventLog events.json probes=Off\n",
                      plain_worker(app)));
     httpd.start();
     app.answer(Reply::status(502));

@@ -11,7 +11,7 @@ TEST(HighStatus, IsTheMembersOwnOnEveryPageAndInRules) {
     Backend app("app");
     Httpd httpd(site(Mpm::event,
                      std::string(quick_policy) + long_open + metrics_location +
-                         "CircuitBreakerEventLog events.json\nCircuitBreakerVerdict failure 700-799 999\n",
+                         "CircuitBreakerEventLog events.json probes=Off\nCircuitBreakerVerdict failure 700-799 999\n",
                      plain_worker(app)));
     httpd.start();
     for (const int status : {600, 601, 699, 800, 998}) {
@@ -35,7 +35,7 @@ TEST(HighStatus, IsTheMembersOwnOnEveryPageAndInRules) {
     for (const auto& [hundred, count] :
          std::map<std::string, unsigned>{{"5xx", 0}, {"6xx", 3}, {"7xx", 2}, {"8xx", 1}, {"9xx", 2}}) {
         EXPECT_EQ(block.number("Outcome-" + hundred), count);
-        EXPECT_EQ(metrics.value("outcomes_total", app, {"outcome=\"" + hundred + "\""}), count);
+        EXPECT_EQ(metrics.value("outcomes_total", app, {"outcome=\"" + hundred + "\"", "probe=\"0\""}), count);
         EXPECT_TRUE(has(json, "\"" + hundred + "\":" + std::to_string(count))) << json;
         EXPECT_EQ(has(html, "answered " + hundred), count > 0) << html;
     }

@@ -23,7 +23,8 @@ class LastResortOfAllChildren : public LastResort {};
 INSTANTIATE_TEST_SUITE_P(Mpms, LastResortOfAllChildren, each_mpm, mpm_name);
 
 TEST_P(LastResort, IsTheMemberThatIsDueFirstAndComesBackAsAfterAnyProbe) {
-    HttpdOptions options = site(last_resort_policy + "CircuitBreakerEventLog events.json\n", one_first() + both());
+    HttpdOptions options =
+        site(last_resort_policy + "CircuitBreakerEventLog events.json probes=Off\n", one_first() + both());
     Httpd httpd(options);
     httpd.start();
     trip(httpd, {&one_, &two_});
@@ -40,8 +41,9 @@ TEST_P(LastResort, IsTheMemberThatIsDueFirstAndComesBackAsAfterAnyProbe) {
 }
 
 TEST_P(LastResort, ThatFailsStaysOpenAsItWasAndTheNextOneIsAsked) {
-    Httpd httpd(site(last_resort_policy + "CircuitBreakerEventLog events.json\nLogLevel circuitbreaker:info\n",
-                     one_first() + both()));
+    Httpd httpd(
+        site(last_resort_policy + "CircuitBreakerEventLog events.json probes=Off\nLogLevel circuitbreaker:info\n",
+             one_first() + both()));
     httpd.start();
     open(httpd, {&one_, &two_});
     ASSERT_TRUE(wait_for_minimum(httpd, two_));

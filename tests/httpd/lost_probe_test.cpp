@@ -130,9 +130,21 @@ TEST_P(LostProbe, IsJudgedAtItsDeadlineByTheSameRuleWhoeverAppliesIt) {
         EXPECT_EQ(number(*server, "Outcome-2xx"), 1U) << "what it was counts in the totals";
     }
     EXPECT_EQ(httpd.error_lines_with("probe-lost").size(), 2U) << httpd.describe();
-    const std::vector<std::string> events = summary(read_events(httpd.root() / "events.json"));
-    EXPECT_EQ(std::ranges::count(events, "probe-lost"), 2);
-    EXPECT_EQ(std::ranges::count(events, "half-open -> open"), 2);
+    const std::vector<Event> events = read_events(httpd.root() / "events.json");
+    const std::vector<std::string> kinds = summary(events);
+    EXPECT_EQ(std::ranges::count(kinds, "probe-lost"), 2);
+    EXPECT_EQ(std::ranges::count(kinds, "half-open -> open"), 2);
+    EXPECT_EQ(std::ranges::count(kinds, "probe"), 2) << "both";
+    for (const Event& event : events) {
+        if (event.text("event") != "probe") continue;
+        EXPECT_EQ(event.text("reason"), "deadline");
+        EXPECT_EQ(event.text("verdict"), "failure");
+        EXPECT_EQ(event.text("result"), "lost");
+        EXPECT_EQ(event.number_in("probes", "failed"), 1);
+        if (event.text("member") == asked.member()) {
+            EXPECT_TRUE(event.is_null("outcome"));
+        }
+    }
     const MetricsPage metrics(httpd);
     EXPECT_EQ(metrics.value("probes_total", asked.member(), {"result=\"lost\""}), 1);
     EXPECT_EQ(metrics.value("probes_total", asked.member(), {"result=\"success\""}), 0) << "though it came, later";

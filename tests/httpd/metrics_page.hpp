@@ -1,7 +1,7 @@
 // The metrics page of the module under test, as data.
 //
 //     MetricsPage page(httpd);                                          // GET /metrics, text format
-//     EXPECT_EQ(page.value("calls_total", app, {"verdict=\"failure\""}), 3);
+//     EXPECT_EQ(page.value("calls_total", app, {"verdict=\"failure\"", "probe=\"0\""}), 3);
 //
 // Thread safety: values; the constructor makes one request.
 #pragma once

@@ -144,7 +144,8 @@ TEST(Prometheus, ScrapesTheModuleAndEvaluatesTheRulesAndTheDashboard) {
     EXPECT_TRUE(prometheus.wait_for("httpd_circuitbreaker_state" + labels + ",state=\"open\"}", 1))
         << prometheus.console();
     EXPECT_TRUE(prometheus.wait_for("sum(httpd_circuitbreaker_calls_total)", 5));
-    EXPECT_TRUE(prometheus.wait_for("httpd_circuitbreaker_calls_total" + labels + ",verdict=\"failure\"}", 3));
+    EXPECT_TRUE(
+        prometheus.wait_for("httpd_circuitbreaker_calls_total" + labels + ",verdict=\"failure\",probe=\"0\"}", 3));
     EXPECT_TRUE(prometheus.wait_for("httpd_circuitbreaker_rejected_total" + labels + ",reason=\"open\"}", 2));
     EXPECT_TRUE(prometheus.wait_for("httpd_circuitbreaker_call_duration_seconds_count" + labels + "}", 5));
     EXPECT_TRUE(prometheus.wait_for("httpd_circuitbreaker_call_duration_seconds_bucket" + labels + ",le=\"30.0\"}", 5))

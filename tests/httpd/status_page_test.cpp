@@ -273,13 +273,13 @@ TEST_F(StatusPage, HasADocumentedJsonSchema) {
               "minimum_calls failure_percent consecutive_failures slow_call_ms slow_percent in_flight");
     EXPECT_EQ(keys_of(json_object_get(member, "probes")),
               "in_flight overdue concurrent succeeded needed failed tolerated neutral");
-    EXPECT_EQ(
-        keys_of(json_object_get(member, "totals")),
-        "calls verdicts outcomes slow probes probes_lost late suppressed failovers probed_early refused would_refuse "
-        "transitions opened state_ms outages outage_ms outage_waiting_ms");
+    EXPECT_EQ(keys_of(json_object_get(member, "totals")),
+              "calls verdicts probe_verdicts outcomes probe_outcomes slow probes probes_lost late suppressed failovers "
+              "probed_early refused would_refuse "
+              "transitions opened state_ms outages outage_ms outage_waiting_ms");
     EXPECT_EQ(keys_of(json_array_get(json_object_get(member, "changes"), 0)), "time state reason level");
     EXPECT_EQ(keys_of(json_array_get(json_object_get(member, "failed_calls"), 0)),
-              "time outcome latency_ms method path");
+              "time outcome latency_ms method probe slow path");
     EXPECT_EQ(text_at(member, "state"), "open");
     EXPECT_EQ(text_at(member, "reason"), "consecutive failures");
     EXPECT_EQ(text_at(member, "member"), app_.member());

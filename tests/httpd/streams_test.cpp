@@ -1,5 +1,6 @@
 // Responses without an end in sight: tunnels, long polls, server-sent events, long downloads. Each is judged when its
 // headers have settled, holds no probe slot after that, and breaks off later without a consequence.
+#include "metrics_page.hpp"
 #include "outcomes.hpp"
 
 namespace cb::test {
@@ -243,7 +244,7 @@ TEST_P(Stream, ThatBreaksOffAfterItHasSettledCountsAsTruncatedAndChangesNothingE
 
 TEST_P(Stream, ThatWasAProbeAndBreaksOffLaterLeavesTheBreakerClosed) {
     Backend app("app");
-    Httpd httpd(site(settling_policy, plain_worker(app)));
+    Httpd httpd(site(settling_policy + std::string(metrics_location), plain_worker(app)));
     httpd.start();
     trip_until_probeable(httpd, app);
     app.answer_path("/events", events().stalling(3'500).cut_after(3'550, Ending::reset));
@@ -252,6 +253,9 @@ TEST_P(Stream, ThatWasAProbeAndBreaksOffLaterLeavesTheBreakerClosed) {
     app.release();
     EXPECT_FALSE(probe.get().complete());
     EXPECT_TRUE(wait_for_summary(httpd, app, "closed Calls=2 Verdict-success=1 Verdict-failure=1 Outcome-truncated=1"));
+    const MetricsPage metrics(httpd);
+    EXPECT_EQ(metrics.value("outcomes_total", app, {"outcome=\"truncated\"", "probe=\"1\""}), 1);
+    EXPECT_EQ(metrics.value("outcomes_total", app, {"outcome=\"truncated\"", "probe=\"0\""}), 0);
     EXPECT_EQ(transition_lines(httpd).size(), 3U) << httpd.describe();
 }
 

@@ -31,7 +31,7 @@ TEST_P(WithheldLimits, ByDefaultOnlyProbesAre) {
     EXPECT_EQ(good_.requests(), 1U);
     EXPECT_EQ(transitions(*httpd_, "half-open", "open"), 1U) << "it has failed, though the client did not";
     EXPECT_TRUE(wait_for_no_permits(*httpd_, bad_));
-    EXPECT_TRUE(httpd_->wait_for_access_line("verdict=success probe=- rejected=- ", 1)) << httpd_->access_log();
+    EXPECT_TRUE(httpd_->wait_for_access_line("verdict=success probe=1 rejected=- ", 1)) << httpd_->access_log();
     // Said to be asked for nothing, it is a guinea pig.
     ASSERT_TRUE(wait_for_end_of_open_time(*httpd_, bad_));
     EXPECT_EQ(ask("/app/none/x").backend(), "bad");

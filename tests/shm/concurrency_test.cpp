@@ -44,10 +44,10 @@ void expect_exact(World& world, const shm::Slot& slot, const core::Policy& rules
     EXPECT_EQ(sums.timed_calls, calls);
     EXPECT_EQ(sums.slow_calls, world.board.counter[1].load());
     EXPECT_EQ(slot.totals.calls.load(), calls);
-    EXPECT_EQ(slot.totals.verdict[static_cast<std::size_t>(core::Verdict::failure)].load(),
+    EXPECT_EQ(slot.totals.verdict[false][static_cast<std::size_t>(core::Verdict::failure)].load(),
               world.board.counter[0].load());
-    EXPECT_EQ(slot.totals.slow.load(), world.board.counter[1].load());
-    EXPECT_EQ(slot.totals.status[1].load() + slot.totals.outcome_class[2].load(), calls);
+    EXPECT_EQ(slot.totals.slow[false].load(), world.board.counter[1].load());
+    EXPECT_EQ(slot.totals.status[false][1].load() + slot.totals.outcome_class[false][2].load(), calls);
 }
 
 core::Policy only_counting(const core::Window& window) {

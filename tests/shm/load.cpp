@@ -95,7 +95,7 @@ shm::Ending Load::ending() {
 }
 
 void Load::end_call(shm::Slot& slot, const core::Policy& rules, shm::Permit& permit, shm::Peers peers) {
-    if (random_.below(20) == 0) return shm::cancel(slot, rules, process_, permit);
+    if (random_.below(20) == 0) return (void)shm::cancel(slot, rules, process_, permit);
     desk_.started.fetch_add(1);
     shm::finish(slot, rules, process_, permit, ending(), peers);
     desk_.done.fetch_add(1);

@@ -113,15 +113,15 @@ TEST_F(Member, CountsWhatItsCallsWere) {
     EXPECT_EQ(totals.calls.load(), 7U);
     const std::uint64_t verdicts[] = {3, 1, 0, 1, 2};
     for (std::size_t n = 0; n < core::kVerdicts; ++n)
-        EXPECT_EQ(totals.verdict[n].load(), verdicts[n]) << n;
+        EXPECT_EQ(totals.verdict[false][n].load(), verdicts[n]) << n;
     const std::uint64_t statuses[] = {1, 1, 0, 0, 1, 1, 0, 0, 1};
     for (std::size_t n = 0; n < 9; ++n)
-        EXPECT_EQ(totals.status[n].load(), statuses[n]) << n;
-    EXPECT_EQ(totals.outcome_class[0].load(), 1U);
+        EXPECT_EQ(totals.status[false][n].load(), statuses[n]) << n;
+    EXPECT_EQ(totals.outcome_class[false][0].load(), 1U);
     constexpr auto kClient =
         static_cast<std::size_t>(core::Outcome::client) - static_cast<std::size_t>(core::Outcome::connect);
-    EXPECT_EQ(totals.outcome_class[kClient].load(), 1U);
-    EXPECT_EQ(totals.slow.load(), 1U);
+    EXPECT_EQ(totals.outcome_class[false][kClient].load(), 1U);
+    EXPECT_EQ(totals.slow[false].load(), 1U);
 }
 
 TEST_F(Member, CountsASlowCallWhateverItsVerdictAndTimesNoneWhereNoneCanBeSlow) {
@@ -156,13 +156,33 @@ TEST_F(Member, KeepsTheOutcomeOfAFailedCallHoweverLongItTook) {
     EXPECT_EQ(calls[0].latency, 262'143U) << "the longest that it can hold";
 }
 
+TEST_F(Member, KeepsOfAFailedCallWhetherItWasSlowOrAProbe) {
+    rules.slow_call = {400, 100};
+    shm::Ending slow = kGood;
+    slow.slow = true;
+    slow.method = 255;
+    make(slow);
+    make(kFatal);
+    world.pass(core::open_remaining(word_of(slot), world.board.now.load()));
+    make(kBad);
+    shm::FailedCall calls[shm::kRecordedCalls];
+    ASSERT_EQ(shm::read_failed_calls(slot, calls), 3U);
+    EXPECT_TRUE(calls[0].is_slow && !calls[0].is_probe);
+    EXPECT_EQ(calls[0].method, 255U);
+    EXPECT_TRUE(!calls[1].is_slow && !calls[1].is_probe);
+    EXPECT_TRUE(!calls[2].is_slow && calls[2].is_probe);
+}
+
 TEST_F(Member, CountsAResponseThatHasBrokenOffSinceItWasJudgedInTheTotalsOnly) {
     make(kGood);
     const std::uint64_t word = slot.word.load();
-    shm::count_broken_off(slot);
+    shm::count_broken_off(slot, false);
     constexpr auto kTruncated =
         static_cast<std::size_t>(core::Outcome::truncated) - static_cast<std::size_t>(core::Outcome::connect);
-    EXPECT_EQ(slot.totals.outcome_class[kTruncated].load(), 1U);
+    EXPECT_EQ(slot.totals.outcome_class[false][kTruncated].load(), 1U);
+    shm::count_broken_off(slot, true);
+    EXPECT_EQ(slot.totals.outcome_class[true][kTruncated].load(), 1U);
+    EXPECT_EQ(slot.totals.outcome_class[false][kTruncated].load(), 1U);
     EXPECT_EQ(slot.totals.calls.load(), 1U);
     EXPECT_EQ(slot.word.load(), word);
     EXPECT_EQ(shm::sums_now(slot, rules, one).failures, 0U);

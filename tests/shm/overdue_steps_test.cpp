@@ -47,20 +47,20 @@ struct Scene {
         if (is_dead || is_returning) return;  // a call has one thread
         is_at_member = false;
         is_returning = true;
-        shm::finish(*slot, rules, by(kHolder), permit, kGood, {});
+        note(shm::finish(*slot, rules, by(kHolder), permit, kGood, {}));
         is_returning = false;
     }
     void cancel_copy() {
         if (is_dead || is_returning) return;
         Permit copy = permit;
         is_at_member = false;
-        shm::cancel(*slot, rules, by(kHolder), copy);
+        note(shm::cancel(*slot, rules, by(kHolder), copy));
     }
     void holder_dies() {
         if (is_returning) return;  // the dead do nothing more (see below for those who die while they return)
         is_at_member = false;
         is_dead = true;
-        world.child_exited(kHolder);
+        shm::child_exited(world.segment, world.parent(&world.recorder), kHolder);
     }
     void linger_passes() {
         world.pass(rules.linger + 10 * shm::Lease::kUnit);
@@ -70,7 +70,7 @@ struct Scene {
         Permit next = ask(*slot, rules, by(kTaker)).permit;
         if (next.kind == PermitKind::none) return;
         EXPECT_FALSE(is_at_member) << "two calls at the member";
-        shm::cancel(*slot, rules, by(kTaker), next);
+        note(shm::cancel(*slot, rules, by(kTaker), next));
     }
     void next_round() {
         shm::operate(*slot, rules, by(kTaker), core::EventKind::reset);
@@ -94,15 +94,19 @@ struct Scene {
         for (const shm::Atomic64& result : slot->totals.probe_result)
             ended += result.load();
         EXPECT_EQ(ended, slot->totals.probes.load());
+        EXPECT_EQ(told + world.board.probes.load(), ended) << "each is told once";
         const std::uint64_t before = slot->totals.probes;
         take();
         EXPECT_EQ(slot->totals.probes.load(), before + 1) << "the slot cannot be had";
         EXPECT_EQ(shm::validate(world.segment), nullptr);
     }
 
+    void note(const std::optional<shm::ProbeEnd>& end) { told += end ? 1 : 0; }
+
     World world;
     core::Policy rules = policy();
     shm::Slot* slot = nullptr;
+    std::uint64_t told = 0;  // ends that calls were given
     Permit permit;
     bool is_at_member = false;
     bool is_returning = false;

@@ -79,7 +79,7 @@ class Pair {
             desk.probes = 0;
         }
         EXPECT_LE(open(), 1) << "more open than MaxOpen allows";
-        if (is_cancelled) return shm::cancel(slot, rules, process(who), mine.permit);
+        if (is_cancelled) return (void)shm::cancel(slot, rules, process(who), mine.permit);
         shm::finish(slot, rules, process(who), mine.permit, ending, {both, 2});
         ++finished;
     }

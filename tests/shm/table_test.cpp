@@ -247,7 +247,7 @@ TEST_P(NextLife, HasNoHistoryAndAnAdvancedGeneration) {
     call(slot, rules, world.parent(), kBad);
     ASSERT_EQ(state_of(slot), State::open);
     const std::uint32_t before = word_of(slot).generation;
-    shm::note_failed_call(slot, 1, core::Outcome::timeout, 2, 3, "/path");
+    shm::note_failed_call(slot, 1, {.outcome = core::Outcome::timeout, .latency = 2, .path = "/path"}, true);
     shm::note_duration(slot.call_duration, 1);
     shm::note_duration(slot.probe_duration, 60'000);
     slot.flapping = slot.probe_rate = slot.retries[3] = 1;

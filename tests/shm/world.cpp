@@ -74,6 +74,11 @@ void Recorder::on_probe_lost(const shm::Slot&) noexcept {
     board_.lost.fetch_add(1);
 }
 
+void Recorder::on_probe(const shm::Slot&, const shm::ProbeEnd& end) noexcept {
+    board_.probe = end;
+    board_.probes.fetch_add(1);
+}
+
 void Recorder::on_early_round(const shm::Slot&, const shm::EarlyRound& round) noexcept {
     (round.has_failed ? board_.early_failed : board_.early_begun).fetch_add(1);
     if (round.is_repeated) board_.early_repeated.fetch_add(1);

@@ -62,6 +62,8 @@ struct Board {
     std::atomic<const char*> wrong;  // the first thing a worker found wrong
     shm::Atomic64 consecutive;       // failures in a row that led to the last change
     shm::Atomic64 lost;              // on_probe_lost
+    shm::Atomic64 probes;            // on_probe
+    shm::ProbeEnd probe;             // the last of them
     shm::Atomic64 suppressed;        // on_suppressed
     shm::Atomic64 early_begun;       // on_early_round
     shm::Atomic64 early_failed;
@@ -93,6 +95,7 @@ class Recorder final : public shm::Observer {
     void on_reset(const shm::Slot& slot, std::uint64_t number) noexcept override;
     void on_suppressed(const shm::Slot& slot, core::Reason reason, const core::Sums& sums) noexcept override;
     void on_probe_lost(const shm::Slot& slot) noexcept override;
+    void on_probe(const shm::Slot& slot, const shm::ProbeEnd& end) noexcept override;
     void on_early_round(const shm::Slot& slot, const shm::EarlyRound& round) noexcept override;
     void on_flapping(const shm::Slot& slot, const core::Flapping& figures,
                      const core::Policy& policy) noexcept override;

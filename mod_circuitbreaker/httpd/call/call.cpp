@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "httpd/events/probe_event.hpp"
 #include "httpd/request/environment.hpp"
 #include "httpd/runtime.hpp"
 #include "recorded_path.hpp"
@@ -29,8 +30,14 @@ shm::Peers peers_of(const RequestState& state) noexcept {
 
 /// The request ends: no scheme handler may have run at all.
 extern "C" apr_status_t abandon_call(void* state) noexcept {
-    close_call(*static_cast<RequestState*>(state));
+    auto& request = *static_cast<RequestState*>(state);
+    close_call(request);
+    tell_probe(request.call.ended.untold, false);
     return APR_SUCCESS;
+}
+
+void note_end(Call& call, const std::optional<shm::ProbeEnd>& probe, const char* verdict) noexcept {
+    if (probe) call.ended.untold = UntoldProbe{call.target.slot, verdict, *probe};
 }
 
 }  // namespace
@@ -42,7 +49,7 @@ void finish_call(RequestState& state, core::Outcome outcome) noexcept {
     if (!is_repeated) call.ended.stage = has_settled(state) ? Stage::settled : Stage::finished;
     if (call.ended.stage == Stage::settled && outcome == core::Outcome::truncated) {
         call.ended.stage = Stage::break_counted;
-        shm::count_broken_off(*call.target.slot);
+        shm::count_broken_off(*call.target.slot, call.ended.was_probe);
     }
     if (is_repeated) return;
     if (call.is_settled()) outcome = core::status_outcome(call.seen.status);
@@ -52,6 +59,7 @@ void finish_call(RequestState& state, core::Outcome outcome) noexcept {
     const Judgement judgement = judge(state, outcome, true);
     ending.verdict = judgement.verdict;
     call.ended.verdict = judgement.verdict;
+    call.ended.was_probe = call.is_probe();
     if (policy.open_time.retry_after && core::is_status(outcome)) {
         ending.least_open_time = call.has_headers() ? call.seen.retry_after : retry_after_of(state.r);
     }
@@ -61,8 +69,10 @@ void finish_call(RequestState& state, core::Outcome outcome) noexcept {
     ending.latency = latency_of(state, now());
     ending.method = static_cast<std::uint8_t>(state.r->method_number);
     if (policy.record_path) ending.path = recorded_path(state.r);
-    tell_verdict(state, verdict_text(state.r->pool, judgement, outcome));
-    shm::finish(*call.target.slot, policy, runtime.process, call.target.permit, ending, peers_of(state));
+    const char* const verdict = verdict_text(state.r->pool, judgement, outcome);
+    tell_verdict(state, verdict);
+    note_end(call, shm::finish(*call.target.slot, policy, runtime.process, call.target.permit, ending, peers_of(state)),
+             verdict);
 }
 
 void begin_call(RequestState& state, Breaker& breaker, shm::Slot& slot, proxy_worker& worker,
@@ -84,7 +94,10 @@ void close_call(RequestState& state) noexcept {
     Call& call = state.call;
     if (call.target.breaker != nullptr && !call.is_finished()) {
         call.ended.stage = Stage::finished;
-        shm::cancel(*call.target.slot, call.target.breaker->policy, runtime.process, call.target.permit);
+        std::optional<shm::ProbeEnd> probe =
+            shm::cancel(*call.target.slot, call.target.breaker->policy, runtime.process, call.target.permit);
+        if (probe) probe->method = static_cast<std::uint8_t>(state.r->method_number);
+        note_end(call, probe, core::name(core::Verdict::ignore));
     }
     call.target.breaker = nullptr;
 }

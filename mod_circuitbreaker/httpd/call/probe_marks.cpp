@@ -44,16 +44,16 @@ void unmark_request(RequestState& state) noexcept {
     if (!state.is_marked) return;
     state.is_marked = false;
     unmark_header(state);
-    state.told.is_probe = false;
     apr_table_unset(state.r->notes, kProbe);
 }
 
 void mark_request(RequestState& state, const Breaker& breaker, const shm::Slot& slot, bool is_probe) noexcept {
     request_rec* const r = state.r;
+    remember_call(state);
     const core::State breaker_state = core::state_of(slot.word.load(std::memory_order_relaxed));
     state.told.member = breaker.name;
+    state.told.is_probe = is_probe;
     state.told.state = core::name(breaker_state);
-    state.told.verdict = nullptr;
     state.told.is_observed = !breaker.is_enforcing();
     const bool has_header = breaker.probe_header != nullptr && breaker.is_enforcing();
     if (has_header) {
@@ -61,7 +61,6 @@ void mark_request(RequestState& state, const Breaker& breaker, const shm::Slot& 
     }
     if (!is_probe) return;
     state.is_marked = true;
-    state.told.is_probe = true;
     apr_table_setn(r->notes, kProbe, "1");
     if (!has_header) return;
     for_each_table(state, [&](apr_table_t* fields) noexcept {

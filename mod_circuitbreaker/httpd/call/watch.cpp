@@ -2,6 +2,7 @@
 
 #include "backend_connection.hpp"
 #include "call.hpp"
+#include "httpd/events/probe_event.hpp"
 #include "httpd/runtime.hpp"
 #include "outcome.hpp"
 #include "probe_marks.hpp"
@@ -76,6 +77,7 @@ apr_status_t read_on(Call& call, const ap_filter_t* f, apr_bucket_brigade* bb, a
     if (is_upgraded || (call.seen.is_tunnel && status != 0)) {
         call.seen.status = status;
         finish_call(state, core::status_outcome(status));
+        tell_probe(call.ended.untold, false);
     }
     return rv;
 }

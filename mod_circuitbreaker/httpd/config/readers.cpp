@@ -127,9 +127,12 @@ const char* read_fallback(const Words& words, const char*& fallback) noexcept {
     return nullptr;
 }
 
-const char* read_event_log(const Words& words, const char*& event_log) noexcept {
-    event_log = nullptr;
+const char* read_event_log(const Words& words, EventLog& event_log) noexcept {
+    event_log = EventLog{};
     const char* const target = words.word[0];
+    const char* const probes = words.count > 1 ? value_of(words.word[1], "probes") : "On";
+    if (probes == nullptr || !parse_on_off(probes, event_log.with_probes))
+        return words.wrong(words.word[1], "probes=On or probes=Off");
     if (is_word(target, "Off")) return nullptr;
     const char* program = target;
     while (*program == '|' || (program > target && *program == '$'))
@@ -137,7 +140,7 @@ const char* read_event_log(const Words& words, const char*& event_log) noexcept 
     while (apr_isspace(*program))
         ++program;
     if (*program == '\0') return words.wrong(target, "a file, \"|PROGRAM\", or Off");
-    event_log = apr_pstrdup(words.cmd->pool, target);
+    event_log.target = apr_pstrdup(words.cmd->pool, target);
     return nullptr;
 }
 

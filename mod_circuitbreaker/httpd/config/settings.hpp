@@ -41,6 +41,12 @@ struct Control {
     const apr_array_header_t* hosts = nullptr;  // of const char* (host_names.hpp): under these names; nullptr: any
 };
 
+/// CircuitBreakerEventLog.
+struct EventLog {
+    const char* target = nullptr;  // file or "|program"; nullptr: Off
+    bool with_probes = true;
+};
+
 struct Settings {
     core::Policy policy;
     RuleList rules;
@@ -48,7 +54,7 @@ struct Settings {
     const ap_expr_info_t* probe_if = nullptr;  // nullptr: every request may be a probe
     const char* probe_header = nullptr;        // nullptr: Off
     const char* fallback = nullptr;            // name of a balancer; nullptr: Off
-    const char* event_log = nullptr;           // file or "|program"; nullptr: Off
+    EventLog event_log;
     Control control;
     std::uint32_t set = 0;  // bit(directive) of each one that is set
     const ap_directive_t* where[kDirectives] = {};

@@ -31,6 +31,8 @@ const char* name_of(EventName name) noexcept {
             return "probe-soon";
         case EventName::too_cautious:
             return "too-cautious";
+        case EventName::probe:
+            return "probe";
     }
     return "unknown";
 }
@@ -55,6 +57,24 @@ void member(JsonWriter& json, const char* key, std::string_view value, std::size
     json.string(value, most);
 }
 
+void flag(JsonWriter& json, const char* key, bool value) noexcept {
+    json.raw(",\"");
+    json.raw(key);
+    json.raw(value ? "\":true" : "\":false");
+}
+
+void null_member(JsonWriter& json, const char* key) noexcept {
+    json.raw(",\"");
+    json.raw(key);
+    json.raw("\":null");
+}
+
+void outcome_member(JsonWriter& json, core::Outcome outcome) noexcept {
+    char status[16];
+    apr_snprintf(status, sizeof status, "%u", static_cast<unsigned>(outcome));
+    member(json, "outcome", core::is_status(outcome) ? status : core::class_name(outcome), JsonWriter::kNoLimit);
+}
+
 /// Percent with one decimal, as CircuitBreakerFailureRate counts it.
 void write_rate(JsonWriter& json, const core::Sums& sums) noexcept {
     const std::uint64_t tenths =
@@ -69,14 +89,28 @@ void write_call(JsonWriter& json, const shm::FailedCall& call, core::Millis now,
     json.raw("{\"time\":");
     const core::Millis ago = now > call.at ? now - call.at : 0;
     write_time(json, now_wall - apr_time_from_msec(static_cast<apr_int64_t>(ago)));
-    char status[16];
-    apr_snprintf(status, sizeof status, "%u", static_cast<unsigned>(call.outcome));
-    member(json, "outcome", core::is_status(call.outcome) ? status : core::class_name(call.outcome),
-           JsonWriter::kNoLimit);
+    outcome_member(json, call.outcome);
     member(json, "latency_ms", call.latency);
     member(json, "method", method_name(call.method), JsonWriter::kNoLimit);
+    flag(json, "probe", call.is_probe);
+    flag(json, "slow", call.is_slow);
     if (call.path[0] != '\0') member(json, "path", call.path, kMostPath);
     json.raw("}");
+}
+
+void write_probe(JsonWriter& json, const shm::ProbeEnd& probe, bool is_failed_over) noexcept {
+    member(json, "round", probe.round.size);
+    probe.outcome != core::Outcome::none ? outcome_member(json, probe.outcome) : null_member(json, "outcome");
+    member(json, "verdict", core::name(probe.verdict), JsonWriter::kNoLimit);
+    member(json, "result", shm::name(probe.result), JsonWriter::kNoLimit);
+    if (probe.is_of_its_call()) {
+        member(json, "latency_ms", probe.latency);
+        member(json, "method", method_name(probe.method), JsonWriter::kNoLimit);
+    } else {
+        null_member(json, "latency_ms");
+        null_member(json, "method");
+    }
+    flag(json, "failover", is_failed_over);
 }
 
 /// Oldest first. As many of the newest as there is room for.
@@ -129,10 +163,11 @@ std::size_t write_event_line(char (&line)[kMaxEventLine], const shm::Slot& slot,
     member(json, "open_for_ms", event.open_for);
     member(json, "generation", event.number);
     json.raw(",\"probes\":{\"succeeded\":");
-    json.number(event.probes_succeeded);
-    member(json, "failed", event.probes_failed);
-    member(json, "neutral", event.probes_neutral);
+    json.number(event.round.succeeded);
+    member(json, "failed", event.round.failed);
+    member(json, "neutral", event.round.neutral);
     json.raw("}");
+    if (event.probe != nullptr) write_probe(json, *event.probe, event.is_failed_over);
     member(json, "pid", runtime.process.pid);
     json.raw(",\"recent\":[");
     if (event.with_recent) write_recent(json, slot, sizeof line - kEnd.size() - json.length(), now);

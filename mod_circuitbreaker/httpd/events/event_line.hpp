@@ -16,7 +16,16 @@ namespace cb::httpd {
 inline constexpr std::size_t kMaxEventLine = 4096;
 static_assert(kMaxEventLine <= PIPE_BUF);
 
-enum class EventName : std::uint8_t { transition, reset, suppressed, flapping, probe_lost, probe_soon, too_cautious };
+enum class EventName : std::uint8_t {
+    transition,
+    reset,
+    suppressed,
+    flapping,
+    probe_lost,
+    probe_soon,
+    too_cautious,
+    probe
+};
 
 struct EventData {
     EventName name = EventName::transition;
@@ -27,10 +36,10 @@ struct EventData {
     std::uint32_t level = 0;
     std::uint64_t number = 0;  // of the change, or of the last one where nothing changed (shm/changes.hpp)
     core::Millis open_for = 0;
-    std::uint32_t probes_succeeded = 0;  // of the round that this event ended
-    std::uint32_t probes_failed = 0;
-    std::uint32_t probes_neutral = 0;
-    bool with_recent = false;  // the last failing calls
+    shm::Round round;                      // the one that this event ended; of a probe, with that probe
+    const shm::ProbeEnd* probe = nullptr;  // of a probe
+    bool is_failed_over = false;           // another member got the request of the probe
+    bool with_recent = false;              // the last failing calls
 };
 
 /// Returns the length, newline included.

@@ -92,7 +92,8 @@ void note_success() noexcept {
 }  // namespace
 
 bool open_event_log(apr_pool_t* pconf, server_rec* main_server) noexcept {
-    const char* const target = server_settings(main_server).event_log;
+    const EventLog& wanted = server_settings(main_server).event_log;
+    const char* const target = wanted.target;
     if (target == nullptr) return true;
     apr_file_t* const file =
         *target == '|' ? open_program(pconf, target + 1, main_server) : open_file(pconf, target, main_server);
@@ -102,6 +103,7 @@ bool open_event_log(apr_pool_t* pconf, server_rec* main_server) noexcept {
     runtime.segment.header->events_spell.store(0, std::memory_order_relaxed);  // of the log before this one
     if (tail_of(fd) == Tail::half) runtime.segment.header->events_torn.store(shm::monotonic_ns());
     runtime.event_log = fd;
+    runtime.logs_probes = wanted.with_probes;
     return true;
 }
 

@@ -1,8 +1,10 @@
-// What the breakers do, as lines of the error log and of the event log: one per change of state, none per request.
+// What the breakers do, as lines of the error log and of the event log: one per change of state and one
+// per probe, none per other request.
 #include "events.hpp"
 
 #include "event_log.hpp"
 #include "httpd/members/health.hpp"
+#include "probe_event.hpp"
 #include "shm/changes.hpp"
 
 namespace cb::httpd {
@@ -10,19 +12,9 @@ namespace {
 
 constexpr int kMaxText = 256;
 
-/// The probes of the round that a change of state has ended.
-struct Round {
-    std::uint32_t succeeded;
-    std::uint32_t failed;
-    std::uint32_t neutral;
-};
-
-Round round_of(const shm::Change& change) noexcept {
-    // The counts of before: the probe that decided comes on top.
-    const bool is_fatal_probe = change.reason == core::Reason::fatal && change.before.state == core::State::half_open;
-    return {change.before.successes + (change.reason == core::Reason::probes_succeeded ? 1U : 0U),
-            change.before.failures + (change.reason == core::Reason::probe_failed || is_fatal_probe ? 1U : 0U),
-            change.before.neutral + (change.reason == core::Reason::no_evidence ? 1U : 0U)};
+void probes_text(char (&text)[kMaxText], const shm::Round& round) noexcept {
+    apr_snprintf(text, kMaxText, ", %u succeeded, %u failed, %u proved nothing", round.succeeded, round.failed,
+                 round.neutral);
 }
 
 /// What led to the change, in numbers.
@@ -40,27 +32,19 @@ void evidence_text(char (&text)[kMaxText], const shm::Change& change) noexcept {
                          sums.calls);
             break;
         case core::Reason::fatal:
+            if (change.from == core::State::half_open) return probes_text(text, change.round);
             apr_snprintf(text, kMaxText, ", %u of %u calls failed", sums.failures, sums.calls);
             break;
         case core::Reason::probe_failed:
         case core::Reason::no_evidence:
-        case core::Reason::probes_succeeded: {
-            const Round round = round_of(change);
-            apr_snprintf(text, kMaxText, ", %u succeeded, %u failed, %u proved nothing", round.succeeded, round.failed,
-                         round.neutral);
-            break;
-        }
+        case core::Reason::probes_succeeded:
+            return probes_text(text, change.round);
         default:
             text[0] = '\0';
     }
 }
 
-const char* separator(const shm::Slot& slot) noexcept {
-    return slot.identity.balancer[0] != '\0' ? " of " : "";
-}
-
 void write_change(const shm::Slot& slot, const shm::Change& change) noexcept {
-    const Round round = round_of(change);
     EventData event;
     event.from = change.from;
     event.to = change.to;
@@ -69,9 +53,7 @@ void write_change(const shm::Slot& slot, const shm::Change& change) noexcept {
     event.level = change.level;
     event.number = change.number;
     event.open_for = change.open_for;
-    event.probes_succeeded = round.succeeded;
-    event.probes_failed = round.failed;
-    event.probes_neutral = round.neutral;
+    event.round = change.round;
     event.with_recent = change.to == core::State::open;
     write_event(slot, event);
 }
@@ -89,9 +71,7 @@ void write_incident(const shm::Slot& slot, EventName name, const char* reason, c
     event.level = word.level;
     event.number = now.number;
     event.open_for = open_for;
-    event.probes_succeeded = word.successes;
-    event.probes_failed = word.failures;
-    event.probes_neutral = word.neutral;
+    event.round = {word.round, word.successes, word.failures, word.neutral};
     event.with_recent = true;
     write_event(slot, event);
 }
@@ -114,8 +94,8 @@ class LogObserver final : public shm::Observer {
                          static_cast<double>(change.open_for) / 1000.0, change.level);
         }
         ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, runtime.server, "circuit breaker: member %s%s%s: %s -> %s: %s%s%s",
-                     MemberText(slot.identity).text, separator(slot), slot.identity.balancer, core::name(change.from),
-                     core::name(change.to), core::name(change.reason), numbers, next_probe);
+                     MemberText(slot.identity).text, separator(slot.identity), slot.identity.balancer,
+                     core::name(change.from), core::name(change.to), core::name(change.reason), numbers, next_probe);
         write_change(slot, change);
         if (change.to == core::State::open) look_at_checks(slot);
     }
@@ -123,7 +103,7 @@ class LogObserver final : public shm::Observer {
     void on_reset(const shm::Slot& slot, std::uint64_t number) noexcept override {
         ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, runtime.server,
                      "circuit breaker: member %s%s%s: reset: it was closed already, and counts anew",
-                     MemberText(slot.identity).text, separator(slot), slot.identity.balancer);
+                     MemberText(slot.identity).text, separator(slot.identity), slot.identity.balancer);
         EventData event;
         event.name = EventName::reset;
         event.reason = core::name(core::Reason::reset);
@@ -136,8 +116,8 @@ class LogObserver final : public shm::Observer {
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, runtime.server,
                      "circuit breaker: member %s%s%s: suppressed: would have opened (%s, %u of %u calls failed), but "
                      "CircuitBreakerMaxOpen allows no more open members",
-                     MemberText(slot.identity).text, separator(slot), slot.identity.balancer, core::name(reason),
-                     sums.failures, sums.calls);
+                     MemberText(slot.identity).text, separator(slot.identity), slot.identity.balancer,
+                     core::name(reason), sums.failures, sums.calls);
         write_incident(slot, EventName::suppressed, core::name(reason), sums);
     }
 
@@ -145,8 +125,12 @@ class LogObserver final : public shm::Observer {
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, runtime.server,
                      "circuit breaker: member %s%s%s: probe-lost: a probe was sent and its deadline passed without an "
                      "answer; it counts as failed",
-                     MemberText(slot.identity).text, separator(slot), slot.identity.balancer);
+                     MemberText(slot.identity).text, separator(slot.identity), slot.identity.balancer);
         write_incident(slot, EventName::probe_lost, "deadline", {});
+    }
+
+    void on_probe(const shm::Slot& slot, const shm::ProbeEnd& end) noexcept override {
+        tell_probe_of_others(slot, end);
     }
 
     void on_early_round(const shm::Slot& slot, const shm::EarlyRound& round) noexcept override {
@@ -155,14 +139,15 @@ class LogObserver final : public shm::Observer {
             // Once a second as long as nothing else can serve: at notice level the first time only.
             ap_log_error(APLOG_MARK, round.is_repeated ? APLOG_INFO : APLOG_NOTICE, 0, runtime.server,
                          "circuit breaker: member %s%s%s: %s; it was to be probed in %.1f s (level %u)",
-                         MemberText(slot.identity).text, separator(slot), slot.identity.balancer,
+                         MemberText(slot.identity).text, separator(slot.identity), slot.identity.balancer,
                          core::name(core::Reason::no_other_member), left, round.before.level);
             return;
         }
         ap_log_error(APLOG_MARK, APLOG_INFO, 0, runtime.server,
                      "circuit breaker: member %s%s%s: stays open: its early probes failed; next probe in %.1f s (level "
                      "%u), or when there is no other member",
-                     MemberText(slot.identity).text, separator(slot), slot.identity.balancer, left, round.before.level);
+                     MemberText(slot.identity).text, separator(slot.identity), slot.identity.balancer, left,
+                     round.before.level);
         look_at_checks(slot);
     }
 
@@ -170,21 +155,21 @@ class LogObserver final : public shm::Observer {
                      const core::Policy& policy) noexcept override {
         const core::FlappingText words(figures, policy);
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, runtime.server, "circuit breaker: member %s%s%s: flapping: %s",
-                     MemberText(slot.identity).text, separator(slot), slot.identity.balancer, words.text);
+                     MemberText(slot.identity).text, separator(slot.identity), slot.identity.balancer, words.text);
         write_incident(slot, EventName::flapping, words.summary, {});
     }
 
     void on_too_cautious(const shm::Slot& slot, const core::Outage& outage) noexcept override {
         const core::OutageText words(outage);
         ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, runtime.server, "circuit breaker: member %s%s%s: too cautious: %s",
-                     MemberText(slot.identity).text, separator(slot), slot.identity.balancer, words.text);
+                     MemberText(slot.identity).text, separator(slot.identity), slot.identity.balancer, words.text);
         write_incident(slot, EventName::too_cautious, words.text, {});
     }
 
     void on_probe_soon(const shm::Slot& slot, core::Millis left) noexcept override {
         ap_log_error(APLOG_MARK, APLOG_INFO, 0, runtime.server,
                      "circuit breaker: member %s%s%s: probe-soon: it may be probed in %.1f s",
-                     MemberText(slot.identity).text, separator(slot), slot.identity.balancer,
+                     MemberText(slot.identity).text, separator(slot.identity), slot.identity.balancer,
                      static_cast<double>(left) / 1000.0);
         write_incident(slot, EventName::probe_soon, "open time ends", {}, left);
     }
@@ -194,7 +179,8 @@ class LogObserver final : public shm::Observer {
                      "circuit breaker: member %s%s%s: stale: %u of the last %u calls on kept connections found them "
                      "closed. If the member closes idle connections sooner than httpd, a ttl= below its keep-alive "
                      "timeout helps, or disablereuse=on; if that does not, it dies over requests",
-                     MemberText(slot.identity).text, separator(slot), slot.identity.balancer, calls.stale, calls.calls);
+                     MemberText(slot.identity).text, separator(slot.identity), slot.identity.balancer, calls.stale,
+                     calls.calls);
     }
 };
 

@@ -3,6 +3,7 @@
 #include "failover.hpp"
 #include "httpd/call/outcome.hpp"
 #include "httpd/call/verdicts.hpp"
+#include "httpd/events/probe_event.hpp"
 
 namespace cb::httpd {
 namespace {
@@ -67,11 +68,13 @@ apr_status_t pass_or_hold(RequestState& state, ap_filter_t* f, apr_bucket_brigad
     }
     switch (call.answer.hold) {
         case Hold::none:
+            tell_probe(call.ended.untold, false);
             break;
         case Hold::withheld:
             return swallow(state, bb, is_end);
         case Hold::undecided:
             if (!is_end && !call.is_finished() && !has_flush(bb) && keep(state, bb)) return APR_SUCCESS;
+            tell_probe(call.ended.untold, false);
             return let_go(call, f, bb);
     }
     return ap_pass_brigade(f->next, bb);

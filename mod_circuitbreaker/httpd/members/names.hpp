@@ -25,6 +25,11 @@ struct MemberNames {
             {is_socket ? "unix:" : "", identity.uds_path, is_socket ? "|" : "", identity.name}};
 }
 
+/// Between the names of a member and its balancer, if it has one.
+[[nodiscard]] inline const char* separator(const shm::Identity& identity) noexcept {
+    return identity.balancer[0] != '\0' ? " of " : "";
+}
+
 [[nodiscard]] inline MemberNames names_of(const shm::Slot& slot) noexcept {
     const std::uint32_t index = runtime.segment.index_of(slot);
     return names_of(slot.identity, runtime.registry != nullptr ? runtime.registry->at(index) : nullptr);

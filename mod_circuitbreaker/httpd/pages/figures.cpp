@@ -43,10 +43,7 @@ Value nth(const M& member, std::uint32_t i) noexcept {
 
 constexpr auto kVerdictName = [](std::uint32_t i) noexcept { return core::name(static_cast<core::Verdict>(i)); };
 constexpr auto kStateName = [](std::uint32_t i) noexcept { return core::name(static_cast<State>(i)); };
-constexpr auto kResultName = [](std::uint32_t i) noexcept {
-    constexpr const char* kResults[shm::kProbeResults] = {"success", "failure", "neutral", "lost"};
-    return kResults[i];
-};
+constexpr auto kResultName = [](std::uint32_t i) noexcept { return shm::name(static_cast<shm::ProbeResult>(i)); };
 
 /// Without Refusal::none.
 template <auto Array>
@@ -54,14 +51,45 @@ Value refusal(const M& member, std::uint32_t i) noexcept {
     return {(member.counts.*Array)[i + 1], true, 0, name(static_cast<shm::Refusal>(i + 1))};
 }
 
+// Calls are counted apart for those that were no probes and for probes.
+
+Value verdict_of(const M& member, bool is_probe, std::uint32_t i) noexcept {
+    return {member.counts.verdict[is_probe][i], true, 0, kVerdictName(i)};
+}
+
 /// By class, then by class of status.
-Value outcome(const M& member, std::uint32_t i) noexcept {
+constexpr std::uint32_t kOutcomes = core::kClasses + core::kHundredCount;
+Value outcome_of(const M& member, bool is_probe, std::uint32_t i) noexcept {
     if (i >= core::kClasses) {
         const std::uint32_t hundred = i - core::kClasses;
-        return {member.counts.status[hundred], true, 0, core::kHundreds[hundred]};
+        return {member.counts.status[is_probe][hundred], true, 0, core::kHundreds[hundred]};
     }
     const auto code = static_cast<core::Outcome>(static_cast<std::uint32_t>(core::Outcome::connect) + i);
-    return {member.counts.outcome_class[i], true, 0, core::class_name(code)};
+    return {member.counts.outcome_class[is_probe][i], true, 0, core::class_name(code)};
+}
+
+Value slow_of(const M& member, bool is_probe, std::uint32_t) noexcept {
+    return {member.counts.slow[is_probe]};
+}
+
+using OfKind = Value (*)(const M& member, bool is_probe, std::uint32_t i) noexcept;
+template <OfKind Of>
+Value of_all(const M& member, std::uint32_t i) noexcept {
+    Value value = Of(member, false, i);
+    value.number += Of(member, true, i).number;
+    return value;
+}
+template <OfKind Of>
+Value of_probes(const M& member, std::uint32_t i) noexcept {
+    return Of(member, true, i);
+}
+/// All values of ordinary calls, and then all of probes; the last label says which.
+template <OfKind Of, std::uint32_t Count>
+Value by_kind(const M& member, std::uint32_t i) noexcept {
+    const bool is_probe = i >= Count;
+    Value value = Of(member, is_probe, i % Count);
+    (value.name == nullptr ? value.name : value.to) = is_probe ? "1" : "0";
+    return value;
 }
 
 Value is_state(const M& member, std::uint32_t i) noexcept {
@@ -180,13 +208,18 @@ constexpr Figure kFigures[] = {
     {Part::limits, {{"in_flight", 3}, {"In-flight-limit"}}, limit<&M::policy, &Policy::max_concurrent>},
 
     {Part::totals, {{"calls"}, {"Calls"}, {"Calls", 1}, {}, {}, {"calls", 0, true}}, at<&M::counts, &Counts::calls>},
-    {Part::totals, {{"verdicts"}, {"Verdict"}, {}, {}, {"calls", 2}, {""}}, nth<&Counts::verdict, kVerdictName>,
-     {kCounter, "Calls to the member, by verdict.", nullptr, {"verdict"}}, Shape::set, core::kVerdicts},
-    {Part::totals, {{"outcomes"}, {"Outcome"}, {}, {}, {"outcomes", 3}, {"ended as "}}, outcome,
-     {kCounter, "Calls to the member, by outcome: class, or class of status.", nullptr, {"outcome"}},
-     Shape::set, core::kClasses + core::kHundredCount},
-    {Part::totals, {{"slow"}, {"Slow"}, {}, {}, {"slow_calls", 4}, {"slow"}}, at<&M::counts, &Counts::slow>,
-     {kCounter, "Calls slower than CircuitBreakerSlowCall."}},
+    {Part::totals, {{"verdicts"}, {"Verdict"}, {}, {}, {}, {""}}, of_all<verdict_of>, {}, Shape::set, core::kVerdicts},
+    {Part::totals, {{"probe_verdicts"}}, of_probes<verdict_of>, {}, Shape::set, core::kVerdicts},
+    {Part::totals, {{}, {}, {}, {}, {"calls", 2}}, by_kind<verdict_of, core::kVerdicts>,
+     {kCounter, "Calls to the member, by verdict.", nullptr, {"verdict", "probe"}}, Shape::set, 2 * core::kVerdicts},
+    {Part::totals, {{"outcomes"}, {"Outcome"}, {}, {}, {}, {"ended as "}}, of_all<outcome_of>, {}, Shape::set, kOutcomes},
+    {Part::totals, {{"probe_outcomes"}}, of_probes<outcome_of>, {}, Shape::set, kOutcomes},
+    {Part::totals, {{}, {}, {}, {}, {"outcomes", 3}}, by_kind<outcome_of, kOutcomes>,
+     {kCounter, "Calls to the member, by outcome: class, or class of status.", nullptr, {"outcome", "probe"}},
+     Shape::set, 2 * kOutcomes},
+    {Part::totals, {{"slow"}, {"Slow"}, {}, {}, {}, {"slow"}}, of_all<slow_of>},
+    {Part::totals, {{}, {}, {}, {}, {"slow_calls", 4}}, by_kind<slow_of, 1>,
+     {kCounter, "Calls slower than CircuitBreakerSlowCall.", nullptr, {"probe"}}, Shape::set, 2},
     {Part::totals, {{"probes"}, {"Probes"}, {}, {}, {}, {"probes", 2}}, at<&M::counts, &Counts::probes>},
     {Part::totals, {{"probes_lost"}, {"Probes-lost"}, {}, {}, {}, {"probes lost", 6}},
      at<&M::counts, &Counts::probes_lost>},

@@ -102,8 +102,8 @@ void write_failed_calls(const HtmlOut& out, const MemberSnapshot& member) noexce
         const shm::FailedCall& call = member.failed_call[i - 1];
         out.put("<tr><td class=\"when\">");
         write_time(out, member, call.at);
-        out.print("</td><td>%s</td><td class=\"num\">%s</td><td>", outcome_text(out.p, call.outcome),
-                  span_text(out.p, call.latency));
+        out.print("</td><td>%s%s%s</td><td class=\"num\">%s</td><td>", outcome_text(out.p, call.outcome),
+                  call.is_slow ? ", slow" : "", call.is_probe ? ", a probe" : "", span_text(out.p, call.latency));
         out.text(method_text(out.p, call.method));
         out.put(" <code>");
         out.text(call.path);

@@ -55,6 +55,8 @@ void put_failed_calls(JsonPageWriter& out, apr_pool_t* p, const MemberSnapshot& 
         out.text("outcome", outcome_text(p, call.outcome));
         out.number("latency_ms", call.latency);
         out.text("method", method_text(p, call.method));
+        out.flag("probe", call.is_probe);
+        out.flag("slow", call.is_slow);
         out.text("path", *call.path != '\0' ? call.path : nullptr);
         out.end_object();
     }

@@ -42,6 +42,10 @@ class JsonPageWriter {
         put_key(key);
         ap_rvputs(r_, "\"", json_text(scratch_, value), "\"", nullptr);
     }
+    void flag(const char* key, bool value) noexcept {
+        put_key(key);
+        ap_rputs(value ? "true" : "false", r_);
+    }
     void null(const char* key) noexcept {
         put_key(key);
         ap_rputs("null", r_);

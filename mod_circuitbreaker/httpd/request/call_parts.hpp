@@ -6,6 +6,8 @@
 #ifndef CIRCUITBREAKER_HTTPD_REQUEST_CALL_PARTS_HPP
 #define CIRCUITBREAKER_HTTPD_REQUEST_CALL_PARTS_HPP
 
+#include <optional>
+
 #include "core/verdict.hpp"
 #include "httpd/members/registry.hpp"
 #include "shm/member.hpp"
@@ -127,9 +129,18 @@ enum class Stage : std::uint8_t {
     break_counted,  // and the response has broken off since
 };
 
+/// A probe that has ended and was not told of yet, as another member may still get the request (events/probe_event).
+struct UntoldProbe {
+    const shm::Slot* slot;
+    const char* verdict;  // as in CIRCUIT_BREAKER_VERDICT
+    shm::ProbeEnd end;
+};
+
 struct Ended {
     Stage stage = Stage::running;
     core::Verdict verdict = core::Verdict::ignore;  // once it is finished
+    bool was_probe = false;                         // the same
+    std::optional<UntoldProbe> untold;
 };
 
 struct Call {

@@ -2,28 +2,91 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
+#include <string_view>
 
 namespace cb::httpd {
 namespace {
 
 ap_filter_rec_t* answer_filter;
 
+/// Who looks at the variables: whatever works on the answer, our own expressions, or the log.
+enum class Reader : std::uint8_t { answer, expressions, log };
+
+/// That call, or the one before it that the reader may see: of a breaker in Observe, nothing shows in the answer.
+const EarlierCall* visible(const EarlierCall* call, Reader reader) noexcept {
+    while (call != nullptr && call->is_observed && reader == Reader::answer)
+        call = call->before;
+    return call;
+}
+
+const char* probe_of(const Told& told, Reader reader) noexcept {
+    bool is_any = told.is_probe;
+    for (const EarlierCall* call = visible(told.earlier, reader); call != nullptr; call = visible(call->before, reader))
+        is_any = is_any || call->is_probe;
+    return is_any ? "1" : nullptr;
+}
+
+/// Calls `put` for each piece of CIRCUIT_BREAKER_ATTEMPTS, from the last to the first.
+template <class Put>
+void for_each_piece(const Told& told, Reader reader, Put put) noexcept {
+    bool is_last = true;
+    const auto put_call = [&](const char* member, const char* verdict, bool is_probe) noexcept {
+        if (!is_last) put(std::string_view(", "));
+        is_last = false;
+        if (verdict != nullptr) put(std::string_view(verdict)), put(std::string_view(" "));
+        if (is_probe) put(std::string_view(" probe"));
+        put(std::string_view(member));
+    };
+    if (told.member != nullptr) put_call(told.member, told.verdict, told.is_probe);
+    for (const EarlierCall* call = visible(told.earlier, reader); call != nullptr; call = visible(call->before, reader))
+        put_call(call->member, call->verdict, call->is_probe);
+}
+
+/// "http://a probe failure:503, http://b success"; nullptr: no call.
+const char* attempts_of(apr_pool_t* p, const Told& told, Reader reader) noexcept {
+    std::size_t length = 0;
+    for_each_piece(told, reader, [&](std::string_view piece) noexcept { length += piece.size(); });
+    if (length == 0) return nullptr;
+    auto* const text = static_cast<char*>(apr_palloc(p, length + 1));
+    char* at = text + length;
+    *at = '\0';
+    for_each_piece(told, reader, [&](std::string_view piece) noexcept {
+        at -= piece.size();
+        std::memcpy(at, piece.data(), piece.size());
+    });
+    return text;
+}
+
 struct Variable {
     const char* name;
-    const char* (*value)(const Told&) noexcept;
+    const char* (*value)(const request_rec*, const Told&, Reader) noexcept;
     bool is_of_call;
 };
 
 constexpr const char* kVerdict = "CIRCUIT_BREAKER_VERDICT";
+constexpr const char* kAttempts = "CIRCUIT_BREAKER_ATTEMPTS";
+
+template <const char* Told::*Member>
+const char* told_value(const request_rec*, const Told& told, Reader) noexcept {
+    return told.*Member;
+}
 
 constexpr Variable kVariables[] = {
-    {"CIRCUIT_BREAKER_MEMBER", [](const Told& told) noexcept { return told.member; }, true},
-    {"CIRCUIT_BREAKER_STATE", [](const Told& told) noexcept { return told.state; }, true},
-    {kVerdict, [](const Told& told) noexcept { return told.verdict; }, true},
-    {"CIRCUIT_BREAKER_PROBE", [](const Told& told) noexcept -> const char* { return told.is_probe ? "1" : nullptr; },
+    {"CIRCUIT_BREAKER_MEMBER", told_value<&Told::member>, true},
+    {"CIRCUIT_BREAKER_STATE", told_value<&Told::state>, true},
+    {kVerdict, told_value<&Told::verdict>, true},
+    {"CIRCUIT_BREAKER_PROBE",
+     [](const request_rec*, const Told& told, Reader reader) noexcept { return probe_of(told, reader); }, true},
+    // Of one call it would say nothing that the others don't: it is not worth its memory until there is a log.
+    {kAttempts,
+     [](const request_rec* r, const Told& told, Reader reader) noexcept -> const char* {
+         const bool is_wanted = reader == Reader::log || visible(told.earlier, reader) != nullptr;
+         return is_wanted ? attempts_of(r->pool, told, reader) : nullptr;
+     },
      true},
-    {"CIRCUIT_BREAKER_REJECTED", [](const Told& told) noexcept { return told.rejected; }, false},
-    {"CIRCUIT_BREAKER_FALLBACK", [](const Told& told) noexcept { return told.fallback; }, false},
+    {"CIRCUIT_BREAKER_REJECTED", told_value<&Told::rejected>, false},
+    {"CIRCUIT_BREAKER_FALLBACK", told_value<&Told::fallback>, false},
 };
 
 bool is_ours(const char* name) noexcept {
@@ -45,12 +108,14 @@ void for_each_entry(const apr_table_t* table, Visit visit) noexcept {
     }
 }
 
-void put(apr_table_t* environment, const Told& told, const apr_table_t* inherited, bool with_call) noexcept {
+void put(const request_rec* r, const Told& told, const apr_table_t* inherited, Reader reader) noexcept {
+    apr_table_t* const environment = r->subprocess_env;
     for_each_entry(inherited,
                    [&](const char* key, const char* value) noexcept { apr_table_setn(environment, key, value); });
     for (const Variable& variable : kVariables) {
-        const char* const value = variable.value(told);
-        if (value != nullptr && (with_call || !variable.is_of_call)) apr_table_setn(environment, variable.name, value);
+        if (variable.is_of_call && told.is_observed && reader == Reader::answer) continue;
+        const char* const value = variable.value(r, told, reader);
+        if (value != nullptr) apr_table_setn(environment, variable.name, value);
     }
 }
 
@@ -78,7 +143,7 @@ void show_environment_at_answer(RequestState& state) noexcept {
 void show_environment(RequestState& state) noexcept {
     if (state.told.is_shown) return;
     state.told.is_shown = true;
-    put(state.r->subprocess_env, state.told, state.inherited, !state.told.is_observed);
+    put(state.r, state.told, state.inherited, Reader::answer);
 }
 
 void hide_environment(RequestState& state) noexcept {
@@ -88,7 +153,21 @@ void hide_environment(RequestState& state) noexcept {
 }
 
 void log_environment(request_rec* r, const Told& told, const apr_table_t* inherited) noexcept {
-    put(r->subprocess_env, told, inherited, true);
+    put(r, told, inherited, Reader::log);
+}
+
+void log_attempts(request_rec* r, const Told& told) noexcept {
+    if (const char* const text = attempts_of(r->pool, told, Reader::log); text != nullptr)
+        apr_table_setn(r->subprocess_env, kAttempts, text);
+}
+
+void remember_call(RequestState& state) noexcept {
+    Told& told = state.told;
+    if (told.member == nullptr) return;
+    told.earlier = new (apr_palloc(state.r->pool, sizeof(EarlierCall)))
+        EarlierCall{told.earlier, told.member, told.verdict, told.is_probe, told.is_observed};
+    told.member = told.state = told.verdict = nullptr;
+    told.is_probe = told.is_observed = false;
 }
 
 void tell_verdict(RequestState& state, const char* verdict) noexcept {
@@ -114,7 +193,7 @@ apr_table_t* take_inherited(request_rec* r) noexcept {
 }
 
 ForExpressions::ForExpressions(const RequestState& state) noexcept : state_(state) {
-    put(state.r->subprocess_env, state.told, state.inherited, true);
+    put(state.r, state.told, state.inherited, Reader::expressions);
 }
 
 ForExpressions::~ForExpressions() {
@@ -122,7 +201,7 @@ ForExpressions::~ForExpressions() {
         take_out(state_.r->subprocess_env, state_.inherited);
     } else if (state_.told.is_observed) {
         take_out(state_.r->subprocess_env, state_.inherited);
-        put(state_.r->subprocess_env, state_.told, state_.inherited, false);
+        put(state_.r, state_.told, state_.inherited, Reader::answer);
     }
 }
 

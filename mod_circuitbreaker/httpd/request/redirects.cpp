@@ -25,13 +25,13 @@ const Told* nearest(const request_rec* r, Predicate has) noexcept {
 /// The values in the log for this request of the chain: its own call and refusal, or else those of another request.
 Told told_of_chain(const request_rec* r, const Told& own) noexcept {
     Told all = own;
-    if (own.member == nullptr) {
-        const Told* const other = nearest(r, [](const Told& told) noexcept { return told.member != nullptr; });
+    if (!own.has_call()) {
+        const Told* const other = nearest(r, [](const Told& told) noexcept { return told.has_call(); });
         if (other != nullptr) all = *other;
         all.rejected = own.rejected;
         all.fallback = own.fallback;
     }
-    if (own.member == nullptr && own.fallback == nullptr) {
+    if (!own.has_call() && own.fallback == nullptr) {
         const Told* const other = nearest(r, [](const Told& told) noexcept { return told.fallback != nullptr; });
         if (other != nullptr) all.fallback = other->fallback;
     }
@@ -104,7 +104,11 @@ int cb_on_log_transaction(request_rec* r) noexcept {
     const bool is_alone = r->prev == nullptr && r->next == nullptr;
     for (request_rec* each = r; each != nullptr; each = each->next) {
         const RequestState* const state = request_state(each, false);
-        if (is_alone && (state == nullptr || (state->told.is_shown && !state->told.is_observed))) return OK;
+        if (is_alone && state == nullptr) return OK;
+        if (is_alone && state->told.is_shown && !state->told.is_observed) {
+            log_attempts(r, state->told);
+            return OK;
+        }
         const Told told = told_of_chain(each, state != nullptr ? state->told : Told{});
         log_environment(each, told, state != nullptr ? state->inherited : nullptr);
     }

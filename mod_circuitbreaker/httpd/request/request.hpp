@@ -25,6 +25,15 @@ struct Failover {
 };
 struct Ramp;  // ramp.cpp
 
+/// A call that the request has made before its present one.
+struct EarlierCall {
+    const EarlierCall* before;  // nullptr: it was the first
+    const char* member;
+    const char* verdict;
+    bool is_probe;
+    bool is_observed;
+};
+
 /// The values of CIRCUIT_BREAKER_*, of the last call or of the refusal; nullptr: not set. See `environment`.
 struct Told {
     const char* member = nullptr;  // of a call
@@ -32,9 +41,12 @@ struct Told {
     const char* verdict = nullptr;
     const char* rejected = nullptr;
     const char* fallback = nullptr;
+    const EarlierCall* earlier = nullptr;  // the last one before this call
     bool is_probe = false;
     bool is_observed = false;  // the breaker is in Observe
     bool is_shown = false;     // they are in the environment
+
+    [[nodiscard]] bool has_call() const noexcept { return member != nullptr || earlier != nullptr; }
 };
 
 /// Of the refusals that a request has met, the one that ends first.
