@@ -34,9 +34,10 @@ namespace {
 extern "C" void register_hooks(apr_pool_t*) noexcept {
     ap_hook_pre_config(cb_on_pre_config, nullptr, nullptr, APR_HOOK_MIDDLE);
     ap_hook_check_config(cb_on_check_config, nullptr, nullptr, APR_HOOK_MIDDLE);
-    static const char* const kAfterSlotmem[] = {"mod_slotmem_shm.c", nullptr};  // its cleanup then comes after ours
-    static const char* const kBeforeWatchdog[] = {"mod_watchdog.c", nullptr};   // which then starts our timer
-    ap_hook_post_config(cb_on_post_config, kAfterSlotmem, kBeforeWatchdog, APR_HOOK_LAST);
+    // The cleanup of the one then comes after ours, and the start of the other one's checks (timer.cpp).
+    static const char* const kAfter[] = {"mod_slotmem_shm.c", "mod_proxy_hcheck.c", nullptr};
+    static const char* const kBeforeWatchdog[] = {"mod_watchdog.c", nullptr};  // which starts our timer
+    ap_hook_post_config(cb_on_post_config, kAfter, kBeforeWatchdog, APR_HOOK_LAST);
     ap_hook_child_init(cb_on_child_init, nullptr, kBeforeWatchdog, APR_HOOK_MIDDLE);
     ap_hook_child_status(cb_on_child_status, nullptr, nullptr, APR_HOOK_MIDDLE);
     ap_hook_monitor(cb_on_monitor, nullptr, nullptr, APR_HOOK_MIDDLE);

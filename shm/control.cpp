@@ -39,7 +39,10 @@ void note_change(Slot& slot, std::uint64_t before_bits, const core::Step& step, 
     }
     // After the times: what is in the history is in them too.
     if (is_change) note_history(slot, number, {now, after.level, after.state, step.reason});
-    if (before.state != core::State::half_open && after.state == core::State::half_open) forget_newcomers(slot);
+    if (before.state != core::State::half_open && after.state == core::State::half_open) {
+        forget_newcomers(slot);
+        note_first_probe(slot, core::due_for(before, now), now);
+    }
     if (event.kind == core::EventKind::reset) {
         slot.flapping.store(0, std::memory_order_relaxed);  // all for people
         slot.kept_calls.store(0, std::memory_order_relaxed);

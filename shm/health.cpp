@@ -8,10 +8,13 @@ namespace {
 constexpr auto kRelaxed = std::memory_order_relaxed;  // one word, compared with nothing else
 constexpr std::uint32_t kGenerationShift = 64 - core::kGenerationBits;
 constexpr std::uint64_t kPassed = std::uint64_t{1} << (kGenerationShift - 1);
-constexpr std::uint64_t kEndedMask = kPassed - 1;
+constexpr std::uint32_t kFailuresShift = 32;
+constexpr std::uint64_t kFailuresMask = std::uint64_t{0xFF} << kFailuresShift;
+constexpr std::uint64_t kEndedMask = (std::uint64_t{1} << kFailuresShift) - 1;
 
 std::uint64_t note_of(std::uint64_t word, const LastCheck& check) noexcept {
-    return std::uint64_t{core::generation_of(word)} << kGenerationShift | (check.ended & kEndedMask);
+    return std::uint64_t{core::generation_of(word)} << kGenerationShift |
+           (std::uint64_t{check.failures} << kFailuresShift & kFailuresMask) | (check.ended & kEndedMask);
 }
 
 bool is_of(std::uint64_t note, std::uint64_t word) noexcept {
@@ -27,13 +30,20 @@ bool note_check(Slot& slot, std::uint64_t word, const LastCheck& check, core::Mi
         if ((seen & kPassed) != 0) return true;
         if (check.ended == 0 || next == seen) return false;
         const bool was_under_way = (seen & kEndedMask) == 0;  // it may have begun before the breaker opened
-        if (check.has_passed && !was_under_way) next |= kPassed;
+        const bool has_failed = (seen & kFailuresMask) != (next & kFailuresMask);
+        if (check.has_passed && !has_failed && !was_under_way) next |= kPassed;
     }
     // If it fails, another process has seen the same check.
     if (!slot.health.compare_exchange_strong(seen, next, kRelaxed)) return is_of(seen, word) && (seen & kPassed) != 0;
     if ((next & kPassed) == 0) return false;
     note_proof(slot, now);
     return true;
+}
+
+void doubt_checks(Slot& slot) noexcept {
+    std::uint64_t seen = slot.health.load(kRelaxed);
+    while ((seen & kPassed) == 0 && !slot.health.compare_exchange_weak(seen, seen & ~kEndedMask, kRelaxed)) {
+    }
 }
 
 bool has_passed_check(const Slot& slot, std::uint64_t word) noexcept {

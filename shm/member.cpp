@@ -5,6 +5,7 @@
 
 #include "control.hpp"
 #include "early.hpp"
+#include "health.hpp"
 #include "kept.hpp"
 #include "recorder.hpp"
 #include "refusal.hpp"
@@ -247,6 +248,13 @@ bool operate(Slot& slot, const Policy& policy, const Process& process, EventKind
     return apply(slot, event, policy, process).decision == Decision::counted;
 }
 
+bool end_open_time(Slot& slot, const Policy& policy, const Process& process, std::uint64_t seen) noexcept {
+    Event event;
+    event.kind = EventKind::end_open_time;
+    event.generation = core::generation_of(seen);
+    return apply(slot, event, policy, process).decision == Decision::counted;
+}
+
 void configure(Slot& slot, const Policy& policy, const Process& process) noexcept {
     // Relaxed: who judges a probe by this policy does so long after its holder has noted it: when its lease is over, or
     // when the holder's process has ended. In the middle of a restart a reader may see some words of the old policy and
@@ -256,6 +264,7 @@ void configure(Slot& slot, const Policy& policy, const Process& process) noexcep
     bool is_changed = false;
     for (std::uint32_t i = 0; i < kPolicyWords; ++i)
         is_changed = slot.policy[i].exchange(words[i], kRelaxed) != words[i] || is_changed;
+    doubt_checks(slot);                                    // mod_proxy has written a new end of the last check
     if (is_changed) slot.too_cautious.store(0, kRelaxed);  // what it was said of may be mended
     const std::uint64_t shape = shape_of(policy.window);
     // Release: who sees the shape (acquire, in weigh) sees the generation that belongs to it, or a later one.

@@ -60,7 +60,7 @@ class Observer {
     /// The breaker opens again and again. Once, until it has been well.
     virtual void on_flapping(const Slot& slot, const core::Flapping& figures, const core::Policy& policy) noexcept = 0;
     /// Most of an outage was our own waiting. Once, until an outage is not like that.
-    virtual void on_too_cautious(const Slot& slot, const core::Outage& outage) noexcept = 0;
+    virtual void on_too_cautious(const Slot& slot, const core::Outage& outage, const core::Policy& policy) noexcept = 0;
     /// The open time ends in `left` ms (CircuitBreakerOpenTime notice=). Once for each open time.
     virtual void on_probe_soon(const Slot& slot, core::Millis left) noexcept = 0;
     /// Most calls on kept connections are stale. Once, until hardly any are.
@@ -170,8 +170,12 @@ void count_broken_off(Slot& slot, bool is_probe) noexcept;
 /// finish().
 std::optional<ProbeEnd> cancel(Slot& slot, const core::Policy& policy, const Process& process, Permit& permit) noexcept;
 
-/// force_open, force_closed, reset, automatic, end_open_time. True if the breaker was changed.
+/// force_open, force_closed, reset, automatic. True if the breaker was changed.
 bool operate(Slot& slot, const core::Policy& policy, const Process& process, core::EventKind kind) noexcept;
+
+/// A passing health check ends the open time. True if it went on, and the control word is still of the generation of
+/// `seen`.
+bool end_open_time(Slot& slot, const core::Policy& policy, const Process& process, std::uint64_t seen) noexcept;
 
 /// Ends every probe whose deadline has passed. True if there was one. The lease is free then if the member had
 /// answered; otherwise it is overdue, and free when its holder gives it back or `policy.linger` later.

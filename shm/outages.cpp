@@ -30,19 +30,12 @@ WaitedIn waited_in(State state) noexcept {
     }
 }
 
-/// How long the breaker wanted to stay there. What goes on for longer waits for a request, not for us.
-Millis planned(const HistoryEntry& stay, const core::Policy& policy) noexcept {
-    constexpr std::uint32_t kLongest = ~0U;  // the draw
-    if (stay.to == State::recovering) return policy.ramp_up.duration;
-    if (stay.to != State::open) return core::kTimeMask;
-    return policy.open_time.retry_after ? policy.open_time.max
-                                        : core::open_time_at(policy.open_time, stay.level, kLongest);
-}
-
-/// How much of a stay was our own waiting. `proven` as in Slot.
+/// How much of a stay was our own waiting. `proven` as in Slot. What goes on after a ramp waits for a request, not for
+/// us.
 Millis waiting_in(const HistoryEntry& stay, Millis end, Millis proven, const core::Policy& policy) noexcept {
     if (proven == 0) return 0;
-    const Millis wanted = std::min(between(stay.at, end), planned(stay, policy));
+    Millis wanted = between(stay.at, end);
+    if (stay.to == State::recovering) wanted = std::min(wanted, policy.ramp_up.duration);
     const Millis until_proof = between(stay.at, proven);  // 0 also if that was before
     return wanted > until_proof ? wanted - until_proof : 0;
 }
@@ -55,7 +48,10 @@ Outage outage_of(std::span<const HistoryEntry> entries, std::uint64_t number, Mi
     std::size_t first = entries.size() - 1;
     for (; first > 0 && waited_in(entries[first - 1].to) != WaitedIn::none; --first) {
         const HistoryEntry& stay = entries[first - 1];
-        waited[static_cast<std::size_t>(waited_in(stay.to))] += waiting_in(stay, entries[first].at, proven, policy);
+        WaitedIn in = waited_in(stay.to);
+        // A round that began early is not in the history: the probes that it waited for.
+        if (in == WaitedIn::open && entries[first].to != State::half_open) in = WaitedIn::half_open;
+        waited[static_cast<std::size_t>(in)] += waiting_in(stay, entries[first].at, proven, policy);
     }
     const bool is_whole = first > 0 || number == entries.size();  // what was before it is known
     if (!is_whole) return outage;
@@ -76,6 +72,12 @@ void forget_proof(Slot& slot) noexcept {
     slot.proven.store(0, kRelaxed);
 }
 
+void note_first_probe(Slot& slot, Millis idle, Millis now) noexcept {
+    std::uint64_t proven = slot.proven.load(kRelaxed);
+    if (proven == 0 || proven >= now) return;
+    slot.proven.compare_exchange_strong(proven, proven + std::min(idle, now - proven), kRelaxed);
+}
+
 void note_end_of_outage(Slot& slot, std::uint64_t number, const core::Policy& policy, const Process& process) noexcept {
     HistoryEntry entries[kHistory];
     const std::uint32_t count = read_history(slot, number, entries);
@@ -91,7 +93,7 @@ void note_end_of_outage(Slot& slot, std::uint64_t number, const core::Policy& po
     }
     // Said once, until an outage is not like that. The exchange alone decides who says it.
     const bool is_news = slot.too_cautious.exchange(core::pack(outage), kRelaxed) == 0;
-    if (is_news && process.observer != nullptr) process.observer->on_too_cautious(slot, outage);
+    if (is_news && process.observer != nullptr) process.observer->on_too_cautious(slot, outage, policy);
 }
 
 }  // namespace cb::shm

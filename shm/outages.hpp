@@ -18,6 +18,10 @@ void note_proof(Slot& slot, core::Millis now) noexcept;
 /// The member has opened, or stays open because a probe failed.
 void forget_proof(Slot& slot) noexcept;
 
+/// The first probe begins, `idle` ms after the open time was over. That was no waiting of ours, but for a request, so
+/// it is taken out of the time since the proof.
+void note_first_probe(Slot& slot, core::Millis idle, core::Millis now) noexcept;
+
 /// The breaker has just closed by change `number`, which is in the history already.
 void note_end_of_outage(Slot& slot, std::uint64_t number, const core::Policy& policy, const Process& process) noexcept;
 

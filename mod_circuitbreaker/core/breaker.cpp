@@ -260,7 +260,9 @@ Step next(std::uint64_t bits, const Event& event, const Policy& policy, Millis n
             return stepped(reshaped, Decision::counted);
         }
         case EventKind::end_open_time: {
-            if (word.state != State::open || open_remaining(word, now) == 0) return unchanged(bits, Decision::ignored);
+            if (word.state != State::open || event.generation != word.generation || open_remaining(word, now) == 0) {
+                return unchanged(bits, Decision::ignored);
+            }
             Word due = word;
             due.open_until = now;
             return stepped(due, Decision::counted);

@@ -37,7 +37,7 @@ enum class EventKind : std::uint8_t {
     reset,          ///< operator: closed, all history cleared
     automatic,      ///< operator: ends a forced state; does nothing in others
     reshape,        ///< the window has a new shape: the same state, generation + 2
-    end_open_time,  ///< a passing health check: an open breaker may be probed at once
+    end_open_time,  ///< a passing health check: an open breaker may be probed at once; uses generation
 };
 
 enum class MaxOpen : std::uint8_t { unasked, granted, denied };
@@ -54,7 +54,7 @@ struct Event {
     MaxOpen max_open = MaxOpen::unasked;
     std::uint8_t slot = 0;         // 0..15
     std::uint8_t round = 0;        // size of a round that begins now; 0: the policy's
-    std::uint32_t generation = 0;  // of the permit
+    std::uint32_t generation = 0;  // of the permit, or of the open state that the health check is about
     std::uint32_t draw = 0;        // uniform over 32 bits: ramp admission, jitter
     Millis least_open_time = 0;    // the failing answer's own Retry-After
     Millis interrupted = 0;        // of an early round: when the open time ends that it began in

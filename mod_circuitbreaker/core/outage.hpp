@@ -34,9 +34,8 @@ inline constexpr Millis kLeastWaiting = 5 * kMillisPerSecond;  // shorter ones a
 /// "of the 62 s that it was out, 55 s had passed after it was known to be well, most of them ...: lower ..."
 struct OutageText {
     char text[320] = "";
-    const char* directive = "";  // the one to change
 
-    explicit OutageText(const Outage& outage) noexcept;
+    OutageText(const Outage& outage, const Policy& policy) noexcept;
 };
 
 }  // namespace cb::core

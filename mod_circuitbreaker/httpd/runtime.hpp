@@ -29,6 +29,7 @@ struct Runtime {
     server_rec* server = nullptr;
     apr_array_header_t* fallbacks = nullptr;  // of NamedFallback
     int event_log = -1;                       // descriptor; -1: none
+    bool wants_timer = false;                 // a directive needs it (timer.hpp)
     bool has_timer = false;                   // mod_watchdog calls us (timer.hpp)
     bool logs_probes = false;                 // it has an event for each probe
     bool has_fatal_for_requests = false;      // a <Location> or the like has a rule with the verdict `fatal`

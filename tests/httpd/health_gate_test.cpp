@@ -138,6 +138,60 @@ TEST_P(HealthGate, HasNoSayOnceACheckHasPassedEvenIfTheNextOneFails) {
     EXPECT_EQ(statuses(1, httpd.url("/app/x")), "200");
 }
 
+TEST_P(HealthGate, IsForMembersThatModProxyHcheckChecksAndThatIsNoWorkerWithoutABalancer) {
+    HttpdOptions options =
+        site(std::string(quick_policy) + "CircuitBreakerHealthCheck Gate\n", plain_worker(one_, "hcmethod=TCP"));
+    options.add_modules = {"proxy_hcheck"};
+    Httpd httpd(options);
+    httpd.start();
+    one_.answer(Reply::status(502));
+    EXPECT_EQ(statuses(3, httpd.url("/app/x")), "502 502 502");
+    one_.answer_as_usual();
+    ASSERT_TRUE(wait_for_end_of_open_time(httpd, one_));
+    EXPECT_EQ(answerers(1, httpd.url("/app/x")), "one");
+}
+
+TEST_P(HealthGate, TakesARestartForNoCheck) {
+    Httpd httpd(checked("CircuitBreakerHealthCheck Both\nCircuitBreakerOpenTime 10min jitter=0 min=100ms\n"));
+    httpd.start();
+    trip(httpd);
+    const std::vector<pid_t> children = httpd.children();
+    ASSERT_TRUE(httpd.graceful());
+    ASSERT_TRUE(httpd.wait_for_end_of(children));
+    ASSERT_TRUE(wait_for_checks(4));
+    EXPECT_EQ(block(httpd).number("Awaits-check"), 1U);
+    EXPECT_GT(block(httpd).number("Next-probe-ms"), 500'000U);
+    EXPECT_TRUE(httpd.error_lines_with("may be probed now").empty()) << httpd.describe();
+}
+
+TEST_P(HealthGate, TakesACheckWhoseChildWasKilledForNoCheck) {
+    Httpd httpd(checked("CircuitBreakerHealthCheck Both\nCircuitBreakerOpenTime 10min jitter=0 min=100ms\n"));
+    httpd.start();
+    trip(httpd);
+    ASSERT_TRUE(wait_for_checks(2));
+    one_.answer_path("/health", Reply::hang());
+    for (int deaths = 0; deaths < 2; ++deaths) {
+        ASSERT_TRUE(wait_for_checks(1)) << "one that hangs";
+        const std::vector<pid_t> children = httpd.children();
+        for (const pid_t child : children)
+            EXPECT_TRUE(httpd.kill_child(child));
+        ASSERT_TRUE(httpd.wait_for_end_of(children));
+    }
+    ASSERT_TRUE(wait_for_checks(1)) << "by a child that came later";
+    EXPECT_EQ(block(httpd).number("Awaits-check"), 1U);
+    EXPECT_TRUE(httpd.error_lines_with("may be probed now").empty()) << httpd.describe();
+}
+
+TEST_P(HealthGate, AndEarlyTogetherSayWhenTheNextCheckIsDue) {
+    Httpd httpd(checked("CircuitBreakerHealthCheck Both\nCircuitBreakerOpenTime 10min jitter=0 min=100ms\n"));
+    httpd.start();
+    trip(httpd);
+    EXPECT_EQ(get(httpd.url("/app/x")).header("Retry-After"), "1");
+    EXPECT_NE(get(httpd.url("/breakers")).body.find("will be probed once a health check has passed"),
+              std::string::npos);
+    EXPECT_EQ(httpd.error_lines_with(", or later: a health check has to pass first").size(), 1U);
+}
+
 // mod_proxy's own doing: the breaker need not know of it.
 TEST_P(HealthGate, IsNotNeededWhereFailingChecksBarTheMember) {
     Httpd httpd(checked("", "1"));

@@ -303,9 +303,10 @@ TYPED_TEST(AtOnce, TheOperatorsHandLeavesNothingBehind) {
         Random random(1);
         using core::EventKind;
         for (int n = 0; n < 5'000; ++n) {
-            const EventKind kinds[] = {EventKind::force_open, EventKind::force_closed,  EventKind::reset,
-                                       EventKind::automatic,  EventKind::end_open_time, EventKind::reset};
-            shm::operate(slot, rules, world.process(worker.pid), kinds[random.below(6)]);
+            const EventKind kinds[] = {EventKind::force_open, EventKind::force_closed, EventKind::reset,
+                                       EventKind::automatic, EventKind::reset};
+            shm::operate(slot, rules, world.process(worker.pid), kinds[random.below(5)]);
+            shm::end_open_time(slot, rules, world.process(worker.pid), slot.word);
             ::sched_yield();
         }
         shm::operate(slot, rules, world.process(worker.pid), EventKind::automatic);

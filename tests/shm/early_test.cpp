@@ -157,7 +157,7 @@ TEST_F(Early, WaitsForTheMinimumFromTheFirstLookWhereNobodyHasNotedWhenItOpened)
 
 TEST_F(Early, OvertakenByAnEarlierEndOfTheOpenTimeIsAnOrdinaryRound) {
     world.pass(300);
-    ASSERT_TRUE(shm::operate(slot, rules, one, EventKind::end_open_time));
+    ASSERT_TRUE(shm::end_open_time(slot, rules, one, slot.word));
     Admission probe = last_resort();
     ASSERT_EQ(probe.permit.kind, PermitKind::probe);
     EXPECT_FALSE(word_of(slot).early);

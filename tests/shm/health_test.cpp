@@ -23,8 +23,8 @@ struct Open : testing::Test {
             ASSERT_TRUE(call(slot, rules, one, kGood));
     }
     /// Has one passed by now?
-    bool look(Millis ended, bool has_passed) {
-        const bool is_so = shm::note_check(slot, slot.word, {ended, has_passed}, world.board.now);
+    bool look(Millis ended, bool has_passed, std::uint32_t failures = 0) {
+        const bool is_so = shm::note_check(slot, slot.word, {ended, failures, has_passed}, world.board.now);
         EXPECT_EQ(shm::has_passed_check(slot, slot.word), is_so);
         return is_so;
     }
@@ -53,6 +53,36 @@ TEST_F(Open, DoesNotCountACheckThatWasUnderWayAtTheFirstLook) {
     EXPECT_FALSE(look(1000, kPasses));
     EXPECT_FALSE(look(kUnderWay, kPasses));
     EXPECT_TRUE(look(2000, kPasses));
+}
+
+TEST_F(Open, HasNotPassedACheckThatCountedAsAFailure) {
+    (void)look(1000, kPasses, 7);
+    EXPECT_FALSE(look(2000, kPasses, 8)) << "a request has hidden that it failed";
+    EXPECT_FALSE(look(3000, kPasses, 300)) << "only some bits are kept";
+    EXPECT_TRUE(look(4000, kPasses, 300));
+}
+
+TEST_F(Open, DoesNotCountTheEndOfACheckThatMayNotHaveBeenMade) {
+    (void)look(1000, kPasses);
+    shm::doubt_checks(slot);
+    EXPECT_FALSE(look(2000, kPasses));
+    EXPECT_FALSE(look(2000, kPasses));
+    shm::configure(slot, rules, one);  // a restart
+    EXPECT_FALSE(look(3000, kPasses));
+    EXPECT_TRUE(look(4000, kPasses));
+    shm::doubt_checks(slot);
+    shm::configure(slot, rules, one);
+    EXPECT_TRUE(shm::has_passed_check(slot, slot.word)) << "that has been made";
+}
+
+TEST_F(Open, WhoseChecksOpenTimeIsOverKeepsTheNextOne) {
+    const std::uint64_t seen = slot.word;
+    recover();
+    open();
+    EXPECT_FALSE(shm::end_open_time(slot, rules, one, seen)) << "it has opened anew since the check was seen";
+    EXPECT_GT(core::open_remaining(word_of(slot), world.board.now), 0U);
+    EXPECT_TRUE(shm::end_open_time(slot, rules, one, slot.word));
+    EXPECT_EQ(core::open_remaining(word_of(slot), world.board.now), 0U);
 }
 
 TEST_F(Open, HasToPassAnotherCheckWhenItOpensAgain) {
@@ -99,6 +129,22 @@ TEST_F(Open, AnnouncesTheEndOfItsOpenTimeOnceAndInTime) {
     EXPECT_EQ(tell(left - 3001), 1U);
     EXPECT_EQ(tell(left - 3000), 2U) << "or the next look would be too late";
     EXPECT_EQ(world.board.soon_left, left);
+}
+
+TEST_F(Open, AnnouncesAnOpenTimeOnceWhateverEarlyRoundsFailInIt) {
+    rules.open_time.notice = 5000;
+    rules.open_time.min = 1000;
+    world.pass(6000);
+    for (int n = 0; n < 3; ++n) {
+        shm::announce_probe(slot, rules, one, 0);
+        shm::Admission probe = shm::admit(slot, rules, one, {}, true, kLease, nullptr, true);
+        ASSERT_EQ(probe.permit.kind, shm::PermitKind::probe);
+        shm::finish(slot, rules, one, probe.permit, kBad, {});
+        ASSERT_EQ(state_of(slot), core::State::open);
+        world.pass(1000);
+    }
+    shm::announce_probe(slot, rules, one, 0);
+    EXPECT_EQ(world.board.probes_soon, 1U);
 }
 
 TEST_F(Open, AnnouncesAnEndThatNobodyHasSeenComingLateRatherThanNever) {

@@ -224,7 +224,8 @@ TEST_F(Member, LetsItsRampsShareThroughEvenly) {
 TEST_F(Member, MayBeProbedAtOnceAfterAPassingHealthCheck) {
     make(kFatal);
     EXPECT_FALSE(make(kGood));
-    EXPECT_TRUE(shm::operate(slot, rules, one, EventKind::end_open_time));
+    const std::uint64_t seen = slot.word;
+    EXPECT_TRUE(shm::end_open_time(slot, rules, one, seen));
     EXPECT_EQ(shm::peek(slot, rules, one), Decision::probe);
 }
 

@@ -29,6 +29,8 @@ struct Outages : testing::Test {
             if (step == 'f') make(kBad);
             if (step == 'n') make(kNeutral);
             if (step == 'h') shm::note_proof(slot, world.board.now);
+            if (step == 'e') shm::end_open_time(slot, rules, one, slot.word);
+            if (step == 'E') early_probe();
             if (step == '.') world.pass(1000);
             if (step == '-') world.pass(10'000);
             if (step == 'r') rules.ramp_up = {20'000, 100};
@@ -38,6 +40,12 @@ struct Outages : testing::Test {
             if (step == 'C') shm::operate(slot, rules, one, EventKind::force_closed);
             if (step == 'A') shm::operate(slot, rules, one, EventKind::automatic);
         }
+    }
+    /// By a request that finds no other member; it succeeds.
+    void early_probe() {
+        shm::Admission probe = shm::admit(slot, rules, one, {}, true, kLease, nullptr, true);
+        ASSERT_EQ(probe.permit.kind, shm::PermitKind::probe);
+        shm::finish(slot, rules, one, probe.permit, kGood, {});
     }
     static std::uint64_t count_of(const shm::Histogram& histogram) {
         std::uint64_t count = 0;
@@ -65,6 +73,10 @@ const struct Line {
     {"t-..g.g.g", 1, 14'000, 2000},              // before it nobody knew
     {"t.h-ggg", 1, 11'000, 9000},                // a health check has passed; the open time is over after ten seconds
     {"th--ggg", 1, 20'000, 10'000},              // what comes after it waits for a request
+    {"t.he---ggg", 1, 31'000, 0},                // the check has ended the open time; then it waits for a request
+    {"t-.hggg", 1, 11'000, 0},                   // a check passes when it is due already
+    {"t-.h..ggg", 1, 13'000, 0},                 //
+    {"t.E..E.E", 1, 4000, 3000},                 // early probes
     {"t-g.f-ggg", 1, 21'000, 0},                 // a probe failed: the member was not well
     {"t-g.f.h-ggg", 1, 22'000, 9000},            //
     {"t-g.n.gg", 1, 12'000, 2000},               // a probe that proves nothing takes nothing back
@@ -126,8 +138,11 @@ TEST_F(Outages, NameTheStateInWhichMostOfTheWaitingWasDone) {
     play("t-g....-gg");
     ASSERT_EQ(hints(), 1U);
     EXPECT_EQ(said().most_in, WaitedIn::half_open);
-    play("Rrt-ggg.--g");
+    play("Rt.E......EE");
     ASSERT_EQ(hints(), 2U);
+    EXPECT_EQ(said().most_in, WaitedIn::half_open) << "in a round that began early";
+    play("Rrt-ggg.--g");
+    ASSERT_EQ(hints(), 3U);
     EXPECT_EQ(said().most_in, WaitedIn::recovering);
 }
 

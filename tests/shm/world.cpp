@@ -88,7 +88,7 @@ void Recorder::on_stale(const shm::Slot&, const core::KeptCalls&) noexcept {
     board_.stale.fetch_add(1);
 }
 
-void Recorder::on_too_cautious(const shm::Slot&, const core::Outage& outage) noexcept {
+void Recorder::on_too_cautious(const shm::Slot&, const core::Outage& outage, const core::Policy&) noexcept {
     board_.outage = outage;
     board_.too_cautious.fetch_add(1);
 }

@@ -99,7 +99,8 @@ class Recorder final : public shm::Observer {
     void on_early_round(const shm::Slot& slot, const shm::EarlyRound& round) noexcept override;
     void on_flapping(const shm::Slot& slot, const core::Flapping& figures,
                      const core::Policy& policy) noexcept override;
-    void on_too_cautious(const shm::Slot& slot, const core::Outage& outage) noexcept override;
+    void on_too_cautious(const shm::Slot& slot, const core::Outage& outage,
+                         const core::Policy& policy) noexcept override;
     void on_probe_soon(const shm::Slot& slot, core::Millis left) noexcept override;
     void on_stale(const shm::Slot& slot, const core::KeptCalls& calls) noexcept override;
 

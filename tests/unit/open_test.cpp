@@ -152,7 +152,7 @@ TEST(EndOpenTime, LetsAnOpenBreakerBeProbedAtOnceAndClosesNothing) {
     Word word = open_until(kNow + 100'000, 2);
     Word expected = word;
     expected.open_until = kNow;
-    const Step step = apply(word, of_kind(EventKind::end_open_time), default_policy());
+    const Step step = apply(word, end_of_open_time(word.generation), default_policy());
     EXPECT_EQ(step.decision, Decision::counted);
     EXPECT_FALSE(step.transition);
     EXPECT_EQ(word, expected);
@@ -160,13 +160,19 @@ TEST(EndOpenTime, LetsAnOpenBreakerBeProbedAtOnceAndClosesNothing) {
 }
 
 TEST(EndOpenTime, LeavesAnyOtherBreakerAsItIs) {
-    const Event event = of_kind(EventKind::end_open_time);
-    expect_unchanged(open_until(kNow - 5, 2), step_of(open_until(kNow - 5, 2), event, default_policy()),
-                     Decision::ignored);
+    const Word due = open_until(kNow - 5, 2);
+    expect_unchanged(due, step_of(due, end_of_open_time(due.generation), default_policy()), Decision::ignored);
     for (const State state : kAllStates) {
         if (state == State::open) continue;
+        const Event event = end_of_open_time(sample(state).generation);
         expect_unchanged(sample(state), step_of(sample(state), event, default_policy()), Decision::ignored);
     }
+}
+
+TEST(EndOpenTime, LeavesABreakerThatHasOpenedAnewSinceTheCheckAsItIs) {
+    const Word word = open_until(kNow + 100'000, 2);
+    const Event event = end_of_open_time(word.generation - 1);
+    expect_unchanged(word, step_of(word, event, default_policy()), Decision::ignored);
 }
 
 // ---- MaxOpen.

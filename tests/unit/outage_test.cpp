@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace cb::test {
 namespace {
 
@@ -40,18 +42,29 @@ TEST(OutageOf, FitsIntoAWord) {
 }
 
 TEST(OutageOf, SaysWhatToChange) {
-    EXPECT_STREQ(
-        core::OutageText({62'000, 55'100, WaitedIn::open}).text,
-        "of the 62.0 s that it was out, 55.1 s went by after it had shown that it was well, most of them while "
-        "its open time went on: lower CircuitBreakerOpenTime, or let CircuitBreakerHealthCheck Early end it");
-    EXPECT_STREQ(
-        core::OutageText({62'000, 55'100, WaitedIn::half_open}).text,
-        "of the 62.0 s that it was out, 55.1 s went by after it had shown that it was well, most of them waiting "
-        "for further probes: lower the number of CircuitBreakerProbes, or raise its concurrent=");
-    EXPECT_STREQ(
-        core::OutageText({62'000, 55'100, WaitedIn::recovering}).text,
-        "of the 62.0 s that it was out, 55.1 s went by after it had shown that it was well, most of them on its "
-        "ramp: shorten CircuitBreakerRampUp");
+    using core::HealthCheck;
+    const struct {
+        WaitedIn most_in;
+        HealthCheck check;
+        const char* end;
+    } kLines[] = {
+        {WaitedIn::open, HealthCheck::off,
+         "while its open time went on: lower CircuitBreakerOpenTime, or let CircuitBreakerHealthCheck Early end it"},
+        {WaitedIn::open, HealthCheck::gate,
+         "while its open time went on: lower CircuitBreakerOpenTime, or write CircuitBreakerHealthCheck Both"},
+        {WaitedIn::open, HealthCheck::early, "while its open time went on: lower min= of CircuitBreakerOpenTime"},
+        {WaitedIn::open, HealthCheck::both, "while its open time went on: lower min= of CircuitBreakerOpenTime"},
+        {WaitedIn::half_open, HealthCheck::off, "waiting for further probes: lower the number of CircuitBreakerProbes"},
+        {WaitedIn::recovering, HealthCheck::off, "on its ramp: shorten CircuitBreakerRampUp"},
+    };
+    for (const auto& line : kLines) {
+        core::Policy policy;
+        policy.health_check = line.check;
+        EXPECT_EQ(std::string(core::OutageText({62'000, 55'100, line.most_in}, policy).text),
+                  std::string("of the 62.0 s that it was out, 55.1 s went by after it had shown that it was well, most "
+                              "of them ") +
+                      line.end);
+    }
 }
 
 }  // namespace

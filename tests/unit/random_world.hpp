@@ -101,7 +101,7 @@ class RandomWorld {
         if (what < 969) return void(carry(of_kind(EventKind::force_closed)));
         if (what < 970) return void(carry(of_kind(EventKind::reset)));
         if (what < 980) return void(carry(of_kind(EventKind::automatic)));
-        if (what < 983) return void(carry(of_kind(EventKind::end_open_time)));
+        if (what < 983) return void(carry(end_of_open_time(generation_of(bits_) - (one_in(4) ? 1 : 0))));
         if (what < 986) return void(carry(of_kind(EventKind::reshape)));
         if (what < 989) return void(policy_ = some_policy());
         if (what < 991) return void(sums_ = {});  // the window has passed

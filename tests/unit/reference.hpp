@@ -44,6 +44,7 @@ class Reference {
                 return {Decision::counted};
             case EventKind::end_open_time:
                 if (state_ != State::open || now >= open_until_) return {Decision::ignored};
+                if (event.generation != generation_ % (1U << 20)) return {Decision::ignored};
                 open_until_ = now;
                 return {Decision::counted};
         }

@@ -160,6 +160,13 @@ inline Event probe_ended(unsigned slot, Verdict verdict, bool slow = false) {
     event.draw = kNoJitter;
     return event;
 }
+inline Event end_of_open_time(std::uint32_t generation) {
+    Event event;
+    event.kind = EventKind::end_open_time;
+    event.generation = generation & kGenerationMask;
+    return event;
+}
+
 inline Event of_kind(EventKind kind) {
     Event event;
     event.kind = kind;

@@ -23,8 +23,11 @@ void note(RequestState& state, const Breaker& breaker, shm::Refusal refusal, cor
 core::Millis wait_for(shm::Slot& slot, const Breaker& breaker, bool early) noexcept {
     const core::State state = core::state_of(slot.word.load(std::memory_order_relaxed));
     if (state == core::State::forced_open) return kNever;
-    const core::Millis wait = shm::time_to_probe(slot, breaker.policy, runtime.process, early);
-    return is_awaiting_check(breaker, slot) ? std::max(wait, time_to_check(breaker)) : wait;
+    if (!is_awaiting_check(breaker, slot)) {
+        return shm::time_to_probe(slot, breaker.policy, runtime.process, early);
+    }
+    early = early || core::ends_open_time(breaker.policy.health_check);  // the check ends the open time
+    return std::max(shm::time_to_probe(slot, breaker.policy, runtime.process, early), time_to_check(breaker));
 }
 
 }  // namespace

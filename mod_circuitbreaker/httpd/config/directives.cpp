@@ -71,6 +71,8 @@ const char* on_directive(cmd_parms* cmd, void* mconfig, int argc, char* const ar
     if (error != nullptr) return error;
     // Which member it will meet is not known before the request (core::contradiction).
     if (is_for_request && has_fatal(settings->rules)) runtime.has_fatal_for_requests = true;
+    runtime.wants_timer = runtime.wants_timer || settings->policy.open_time.notice > 0 ||
+                          settings->policy.health_check != core::HealthCheck::off;
     if (directive == Directive::fallback && settings->fallback != nullptr) {
         APR_ARRAY_PUSH(runtime.fallbacks, NamedFallback) = {cmd->server, settings->fallback, cmd->directive};
     }

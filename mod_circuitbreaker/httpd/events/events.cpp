@@ -76,22 +76,31 @@ void write_incident(const shm::Slot& slot, EventName name, const char* reason, c
     write_event(slot, event);
 }
 
+const Breaker* breaker_of(const shm::Slot& slot) noexcept {
+    return runtime.registry != nullptr ? runtime.registry->at(runtime.segment.index_of(slot)) : nullptr;
+}
+
 /// It has just opened: only a health check that begins from now on counts.
 void look_at_checks(const shm::Slot& slot) noexcept {
-    if (runtime.registry == nullptr) return;
-    const Breaker* const breaker = runtime.registry->at(runtime.segment.index_of(slot));
+    const Breaker* const breaker = breaker_of(slot);
     if (breaker != nullptr) heed_health_check(*breaker, *breaker->slot.load(std::memory_order_acquire));
+}
+
+bool needs_check(const shm::Slot& slot) noexcept {
+    const Breaker* const breaker = breaker_of(slot);
+    return breaker != nullptr && is_awaiting_check(*breaker, slot);
 }
 
 class LogObserver final : public shm::Observer {
   public:
     void on_change(const shm::Slot& slot, const shm::Change& change) noexcept override {
         char numbers[kMaxText];
-        char next_probe[64] = "";
+        char next_probe[128] = "";
         evidence_text(numbers, change);
         if (change.to == core::State::open) {
-            apr_snprintf(next_probe, sizeof next_probe, "; next probe in %.1f s (level %u)",
-                         static_cast<double>(change.open_for) / 1000.0, change.level);
+            apr_snprintf(next_probe, sizeof next_probe, "; next probe in %.1f s (level %u)%s",
+                         static_cast<double>(change.open_for) / 1000.0, change.level,
+                         needs_check(slot) ? ", or later: a health check has to pass first" : "");
         }
         ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, runtime.server, "circuit breaker: member %s%s%s: %s -> %s: %s%s%s",
                      MemberText(slot.identity).text, separator(slot.identity), slot.identity.balancer,
@@ -159,8 +168,9 @@ class LogObserver final : public shm::Observer {
         write_incident(slot, EventName::flapping, words.summary, {});
     }
 
-    void on_too_cautious(const shm::Slot& slot, const core::Outage& outage) noexcept override {
-        const core::OutageText words(outage);
+    void on_too_cautious(const shm::Slot& slot, const core::Outage& outage,
+                         const core::Policy& policy) noexcept override {
+        const core::OutageText words(outage, policy);
         ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, runtime.server, "circuit breaker: member %s%s%s: too cautious: %s",
                      MemberText(slot.identity).text, separator(slot.identity), slot.identity.balancer, words.text);
         write_incident(slot, EventName::too_cautious, words.text, {});

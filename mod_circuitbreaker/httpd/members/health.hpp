@@ -19,6 +19,10 @@ void heed_health_check(const Breaker& breaker, shm::Slot& slot) noexcept;
 /// check.
 [[nodiscard]] bool is_awaiting_check(const Breaker& breaker, const shm::Slot& slot) noexcept;
 
+/// The child that made the checks has ended, perhaps in the middle of one. Then mod_proxy_hcheck writes an end of that
+/// check (in its AP_WATCHDOG_STATE_STARTING), which is to count for nothing.
+void doubt_check_under_way(const Breaker& breaker, shm::Slot& slot) noexcept;
+
 /// When that member's next check is due: ms from now; 0 if one is under way.
 [[nodiscard]] core::Millis time_to_check(const Breaker& breaker) noexcept;
 

@@ -43,7 +43,8 @@ void write_state_cell(const HtmlOut& out, const MemberSnapshot& member) noexcept
     const char* const next = outlook(out.p, member);
     if (*next != '\0') out.print("<span class=\"sub next\"><b>%s</b></span>", next);
     if (core::is_too_cautious(member.too_cautious)) {
-        out.print("<span class=\"sub\">too cautious: %s</span>", core::OutageText(member.too_cautious).text);
+        out.print("<span class=\"sub\">too cautious: %s</span>",
+                  core::OutageText(member.too_cautious, member.policy).text);
     }
 }
 

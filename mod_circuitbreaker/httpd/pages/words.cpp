@@ -230,10 +230,10 @@ const char* outlook(apr_pool_t* p, const MemberSnapshot& member) noexcept {
             return "";
         case core::State::open:
             if (member.is_awaiting_check) {
-                return member.next_probe_in == 0
-                           ? "will be probed once a health check has passed"
-                           : apr_psprintf(p, "may be probed in %s, if a health check has passed by then",
-                                          span_text(p, member.next_probe_in));
+                const bool is_due = member.next_probe_in == 0 || core::ends_open_time(member.policy.health_check);
+                return is_due ? "will be probed once a health check has passed"
+                              : apr_psprintf(p, "may be probed in %s, if a health check has passed by then",
+                                             span_text(p, member.next_probe_in));
             }
             if (member.next_probe_in == 0) return "will be probed by the next request";
             return apr_psprintf(p, "may be probed in %s%s", span_text(p, member.next_probe_in),
