@@ -102,6 +102,8 @@ TEST_P(ProbeEvents, WhoseRequestNobodyElseTakesHaveTheirCallAloneInTheLog) {
     ASSERT_TRUE(wait_until([&] { return probe_events().size() == before + 1; }, patience, "the event"));
     EXPECT_NE(probe_events().back().line().find("\"failover\":false"), std::string::npos);
     EXPECT_EQ(calls_of("/app/x"), bad_.member() + " probe failure:503|1|1");
+    EXPECT_TRUE(httpd_->wait_for_access_line(
+        "path=/app/x member=" + bad_.member() + " state=half-open verdict=failure:503 probe=1", 1));
 }
 
 TEST_P(ProbeEvents, ATunnelIsToldOfWhileItLasts) {
@@ -142,10 +144,27 @@ TEST_P(ProbeEvents, AreOnlyInTheErrorLogWithProbesOff) {
               (std::vector<std::string>{"closed -> open", "open -> half-open", "half-open -> open"}));
 }
 
-TEST_P(ProbeEvents, InObserveFollowModProxysOwnFailover) {
-    start(
-        "CircuitBreaker Observe\nCircuitBreakerConsecutiveFailures 1\n"
-        "Header always set X-Calls \"%{CIRCUIT_BREAKER_ATTEMPTS}e\"\n");
+class ObservedProbeEvents : public ProbeEventsTest {
+  protected:
+    void expect_to_follow_mod_proxys_own_failover();
+};
+INSTANTIATE_TEST_SUITE_P(Mpms, ObservedProbeEvents, any_mpm, mpm_name);
+
+constexpr const char* show_calls =
+    "Header always set X-Calls \"%{CIRCUIT_BREAKER_ATTEMPTS}e%{CIRCUIT_BREAKER_PROBE}e\"\n"
+    "CircuitBreakerConsecutiveFailures 1\n";
+
+TEST_P(ObservedProbeEvents, FollowModProxysOwnFailover) {
+    start(std::string(show_calls) + "CircuitBreaker Observe\n");
+    expect_to_follow_mod_proxys_own_failover();
+}
+
+TEST_P(ObservedProbeEvents, DoSoWhereOnlyThatMemberIsObserved) {
+    start(std::string(show_calls) + "<Proxy \"" + bad_.member() + "\">\n    CircuitBreaker Observe\n</Proxy>\n");
+    expect_to_follow_mod_proxys_own_failover();
+}
+
+void ObservedProbeEvents::expect_to_follow_mod_proxys_own_failover() {
     bad_.refuse();
     EXPECT_EQ(ask("/app/trip").backend(), "good");
     ASSERT_EQ(state_of(*httpd_, bad_), "open");
@@ -155,7 +174,7 @@ TEST_P(ProbeEvents, InObserveFollowModProxysOwnFailover) {
         [&] {
             const Response response = ask("/app/x");
             EXPECT_EQ(response.backend(), "good");
-            EXPECT_EQ(response.header("X-Calls"), "(null)") << "nothing shows in the answer";
+            EXPECT_EQ(response.header("X-Calls"), "(null)(null)") << "nothing shows in the answer";
             return !probe_events().empty();
         },
         patience, "the probe"));
@@ -163,7 +182,7 @@ TEST_P(ProbeEvents, InObserveFollowModProxysOwnFailover) {
     EXPECT_EQ(event.text("reason"), "failure:connect");
     EXPECT_NE(event.line().find("\"failover\":true"), std::string::npos) << event.line();
     const std::string calls = bad_.member() + " probe failure:connect, " + good_.member() + " success|1|-";
-    EXPECT_TRUE(wait_until([&] { return calls_of("/app/x") == calls; }, patience, calls));
+    EXPECT_TRUE(wait_until([&] { return calls_of("/app/x") == calls; }, patience, calls)) << calls_of("/app/x");
 }
 
 TEST_P(ProbeEvents, AFatalProbesChangeHasTheCountsOfItsRound) {
@@ -321,6 +340,21 @@ TEST_P(Attempts, HaveEachConnectionThatFailed) {
     EXPECT_EQ(calls_of("/app/x"), bad_.member() + " failure:connect, " + good_.member() + " success|-|-");
     EXPECT_EQ(ask("/none").status, 404);
     EXPECT_EQ(calls_of("/none"), "-|-|-");
+}
+
+TEST_P(Attempts, AreThoseBeforeWhereNobodyElseTakesTheRequest) {
+    start(std::string("CircuitBreakerFailover Off\n<Proxy \"") + good_.member() +
+          "\">\n    CircuitBreakerMaxConcurrent 1\n</Proxy>\n");
+    bad_.refuse();
+    good_.hold();
+    auto holder = get_later(httpd_->url("/app/held"));
+    ASSERT_TRUE(good_.wait_for_concurrent(1));
+    EXPECT_EQ(ask("/app/x").status, 503);
+    good_.release();
+    EXPECT_EQ(holder.get().backend(), "good");
+    EXPECT_EQ(calls_of("/app/x"), bad_.member() + " failure:connect|-|-");
+    EXPECT_TRUE(httpd_->wait_for_access_line(" state=closed verdict=failure:connect probe=- ", 1))
+        << httpd_->access_log();
 }
 
 }  // namespace
