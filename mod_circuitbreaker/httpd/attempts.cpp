@@ -92,6 +92,7 @@ extern "C" int on_pre_request(proxy_worker** worker, proxy_balancer** balancer, 
     RequestState& state = *request_state(r, true);
     if (state.is_nested) return DECLINED;
     close_call(state);  // mod_proxy chooses again after a call of its own (Observe, or `maxattempts`)
+    // Of that call; mod_proxy may also choose its member again.
     std::optional<UntoldProbe> probe = std::exchange(state.call.ended.untold, std::nullopt);
     const proxy_worker* const called = state.call.target.worker;
     state.conf = conf;
@@ -125,8 +126,6 @@ extern "C" int on_scheme_handler(request_rec* r, proxy_worker* worker, proxy_ser
         const bool is_withheld = has_no_connection || is_withheld_at_end(*state, outcome);
         if (!is_withheld || !go_elsewhere(*state, &worker, &url)) {
             show_environment(*state);
-            // If nothing goes to the client yet, mod_proxy may ask another member itself: on_pre_request() knows then.
-            if (answer.bytes != nullptr) tell_probe(state->call.ended.untold, false);
             return give(r, answer, rv);
         }
         proxy.initialize_worker(worker, r->server, conf->pool);

@@ -102,6 +102,8 @@ TEST_P(ProbeEvents, WhoseRequestNobodyElseTakesHaveTheirCallAloneInTheLog) {
     ASSERT_TRUE(wait_until([&] { return probe_events().size() == before + 1; }, patience, "the event"));
     EXPECT_NE(probe_events().back().line().find("\"failover\":false"), std::string::npos);
     EXPECT_EQ(calls_of("/app/x"), bad_.member() + " probe failure:503|1|1");
+    EXPECT_TRUE(httpd_->wait_for_access_line(
+        "path=/app/x member=" + bad_.member() + " state=half-open verdict=failure:503 probe=1", 1));
 }
 
 TEST_P(ProbeEvents, ATunnelIsToldOfWhileItLasts) {
@@ -140,30 +142,6 @@ TEST_P(ProbeEvents, AreOnlyInTheErrorLogWithProbesOff) {
     EXPECT_TRUE(httpd_->wait_for_error_line(": probe: failure:503 in "));
     EXPECT_EQ(summary(read_events(events_file(*httpd_))),
               (std::vector<std::string>{"closed -> open", "open -> half-open", "half-open -> open"}));
-}
-
-TEST_P(ProbeEvents, InObserveFollowModProxysOwnFailover) {
-    start(
-        "CircuitBreaker Observe\nCircuitBreakerConsecutiveFailures 1\n"
-        "Header always set X-Calls \"%{CIRCUIT_BREAKER_ATTEMPTS}e\"\n");
-    bad_.refuse();
-    EXPECT_EQ(ask("/app/trip").backend(), "good");
-    ASSERT_EQ(state_of(*httpd_, bad_), "open");
-    ASSERT_TRUE(wait_for_end_of_open_time(*httpd_, bad_));
-    // mod_proxy asks it again after its own time (retry=).
-    ASSERT_TRUE(wait_until(
-        [&] {
-            const Response response = ask("/app/x");
-            EXPECT_EQ(response.backend(), "good");
-            EXPECT_EQ(response.header("X-Calls"), "(null)") << "nothing shows in the answer";
-            return !probe_events().empty();
-        },
-        patience, "the probe"));
-    const Event event = the_probe_event();
-    EXPECT_EQ(event.text("reason"), "failure:connect");
-    EXPECT_NE(event.line().find("\"failover\":true"), std::string::npos) << event.line();
-    const std::string calls = bad_.member() + " probe failure:connect, " + good_.member() + " success|1|-";
-    EXPECT_TRUE(wait_until([&] { return calls_of("/app/x") == calls; }, patience, calls));
 }
 
 TEST_P(ProbeEvents, AFatalProbesChangeHasTheCountsOfItsRound) {
@@ -300,27 +278,6 @@ TEST_P(ProbeEventsOfProcesses, ThereIsOneForEachProbeUnderAnyLoadAndTheLabelsAdd
         }
     }
     EXPECT_EQ(told.size(), 2U) << "some go on to the other member, and some don't";
-}
-
-/// What CIRCUIT_BREAKER_ATTEMPTS has.
-class Attempts : public ProbeEventsTest {};
-INSTANTIATE_TEST_SUITE_P(Mpms, Attempts, any_mpm, mpm_name);
-
-TEST_P(Attempts, AreInTheAnswerOnlyIfThereWereEarlierOnes) {
-    start("Header always set X-Calls \"%{CIRCUIT_BREAKER_ATTEMPTS}e\"\n");
-    EXPECT_EQ(ask("/app/well").header("X-Calls"), "(null)");
-    EXPECT_EQ(calls_of("/app/well"), bad_.member() + " success|-|-");
-    make_due();
-    EXPECT_EQ(ask("/app/x").header("X-Calls"), bad_.member() + " probe failure:503, " + good_.member());
-}
-
-TEST_P(Attempts, HaveEachConnectionThatFailed) {
-    start("");
-    bad_.refuse();
-    EXPECT_EQ(ask("/app/x").backend(), "good");
-    EXPECT_EQ(calls_of("/app/x"), bad_.member() + " failure:connect, " + good_.member() + " success|-|-");
-    EXPECT_EQ(ask("/none").status, 404);
-    EXPECT_EQ(calls_of("/none"), "-|-|-");
 }
 
 }  // namespace

@@ -117,7 +117,8 @@ TEST_P(ProbeMarks, TheErrorPageOfAProbeIsNoProbe) {
 TEST_P(ProbeMarks, ARequestThatGoesOnFromAProbeIsNoProbeAnyMore) {
     Backend good("good");
     const std::string name = "X-Circuit-Probe";
-    Httpd httpd(site(std::string(quick_policy) + "CircuitBreakerProbeHeader " + name + "\n",
+    Httpd httpd(site(std::string(quick_policy) + "CircuitBreakerProbeHeader " + name +
+                         "\nCustomLog notes.log \"%U note=%{CIRCUIT_BREAKER_PROBE}n\"\n",
                      balancer_of(member_line(app_) + member_line(good))));
     httpd.start();
     app_.refuse();
@@ -130,8 +131,16 @@ TEST_P(ProbeMarks, ARequestThatGoesOnFromAProbeIsNoProbeAnyMore) {
     for (const Request& request : good.log())
         EXPECT_FALSE(request.headers.has(name));
     EXPECT_TRUE(httpd.wait_for_access_line("path=/app/again ", 4));
-    for (const std::string& line : httpd.access_lines_with("path=/app/again "))
-        EXPECT_NE(line.find("probe=- "), std::string::npos) << line;
+    EXPECT_TRUE(httpd.wait_for_access_line(" probe=1 ", 1)) << "one of its calls was";
+    const auto notes = [&](const std::string& note) {
+        const std::string text = read_file(httpd.root() / "notes.log");
+        std::size_t count = 0;
+        for (std::size_t at = 0; (at = text.find("/app/again note=" + note + "\n", at)) != std::string::npos; ++at)
+            ++count;
+        return count;
+    };
+    EXPECT_TRUE(wait_until([&] { return notes("-") == 4; }, patience, "the notes"));
+    EXPECT_EQ(notes("1"), 0U);
 }
 
 TEST_P(ProbeMarks, InObserveNothingIsSentThatWasNotSentBefore) {

@@ -21,7 +21,7 @@ void hide_environment(RequestState& state) noexcept;
 /// Sets all of them for the log.
 void log_environment(request_rec* r, const Told& told, const apr_table_t* inherited) noexcept;
 
-/// Sets CIRCUIT_BREAKER_ATTEMPTS for the log, where the others are set already.
+/// Sets CIRCUIT_BREAKER_ATTEMPTS for the log, where all others are set already.
 void log_attempts(request_rec* r, const Told& told) noexcept;
 
 /// The variables will be about another call: the present one becomes an earlier one. Does nothing if there is none.

@@ -105,8 +105,8 @@ int cb_on_log_transaction(request_rec* r) noexcept {
     for (request_rec* each = r; each != nullptr; each = each->next) {
         const RequestState* const state = request_state(each, false);
         if (is_alone && state == nullptr) return OK;
-        if (is_alone && state->told.is_shown && !state->told.is_observed) {
-            log_attempts(r, state->told);
+        if (is_alone && state->told.is_shown && !state->told.is_observed && state->told.earlier == nullptr) {
+            log_attempts(r, state->told);  // the usual case: all others are there
             return OK;
         }
         const Told told = told_of_chain(each, state != nullptr ? state->told : Told{});
