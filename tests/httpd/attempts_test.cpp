@@ -16,6 +16,14 @@ TEST_P(Attempts, AreInTheAnswerOnlyIfThereWereEarlierOnes) {
     EXPECT_EQ(ask("/app/x").header("X-Calls"), bad_.member() + " probe failure:503, " + good_.member());
 }
 
+TEST_P(Attempts, HaveAProbeThatARuleTakesForOneOnlyInThatCall) {
+    start("CircuitBreakerVerdict failure 404 \"expr=-n reqenv('CIRCUIT_BREAKER_PROBE')\"\n");
+    make_due();
+    good_.answer(Reply::status(404));
+    EXPECT_EQ(ask("/app/x").status, 404);
+    EXPECT_EQ(calls_of("/app/x"), bad_.member() + " probe failure:503, " + good_.member() + " success|1|-");
+}
+
 TEST_P(Attempts, HaveEachConnectionThatFailed) {
     start("");
     bad_.refuse();

@@ -242,7 +242,10 @@ TEST_P(ProbeEventsOfProcesses, ThereIsOneForEachProbeUnderAnyLoadAndTheLabelsAdd
     good_.answer(flaky);
     {
         BackgroundLoad load(httpd_->url("/app/x"), {.threads = 12, .time_limit = 60s, .keep_connections = false});
-        EXPECT_TRUE(wait_until([&] { return probe_events().size() > 200; }, patience, "200 probes"));
+        const auto probes_at = [&](const Backend& backend) {
+            return BreakerPage(*httpd_).member(backend).number("Probes");
+        };
+        EXPECT_TRUE(wait_until([&] { return probes_at(bad_) + probes_at(good_) > 200; }, patience, "200 probes"));
         (void)load.finish();
     }
     std::set<std::string> told;

@@ -20,8 +20,10 @@ const EarlierCall* visible(const EarlierCall* call, Reader reader) noexcept {
     return call;
 }
 
+/// Rules are about the present call, everybody else about the request.
 const char* probe_of(const Told& told, Reader reader) noexcept {
     bool is_any = told.is_probe;
+    if (reader == Reader::expressions) return is_any ? "1" : nullptr;
     for (const EarlierCall* call = visible(told.earlier, reader); call != nullptr; call = visible(call->before, reader))
         is_any = is_any || call->is_probe;
     return is_any ? "1" : nullptr;
@@ -193,13 +195,14 @@ apr_table_t* take_inherited(request_rec* r) noexcept {
 }
 
 ForExpressions::ForExpressions(const RequestState& state) noexcept : state_(state) {
+    if (state.told.earlier != nullptr) take_out(state.r->subprocess_env, state.inherited);
     put(state.r, state.told, state.inherited, Reader::expressions);
 }
 
 ForExpressions::~ForExpressions() {
     if (!state_.told.is_shown) {
         take_out(state_.r->subprocess_env, state_.inherited);
-    } else if (state_.told.is_observed) {
+    } else if (state_.told.is_observed || state_.told.earlier != nullptr) {
         take_out(state_.r->subprocess_env, state_.inherited);
         put(state_.r, state_.told, state_.inherited, Reader::answer);
     }
