@@ -30,6 +30,7 @@ struct Runtime {
     apr_array_header_t* fallbacks = nullptr;  // of NamedFallback
     int event_log = -1;                       // descriptor; -1: none
     bool has_fatal_for_requests = false;      // a <Location> or the like has a rule with the verdict `fatal`
+    const ap_directive_t* slow_rule_for_requests = nullptr;  // the same: a rule with the condition `slow`
 };
 
 extern Runtime runtime;

@@ -100,6 +100,37 @@ void warn_of_members_without(apr_pool_t* temporary, server_rec* main_server) noe
     });
 }
 
+/// Rules with the condition `slow` where CircuitBreakerSlowCall is Off.
+void warn_of_slow_rules(apr_pool_t* temporary, server_rec* main_server) noexcept {
+    int members = 0;
+    bool is_any_limited = false;
+    const char* first = nullptr;
+    for_each_breaker(temporary, main_server,
+                     [&](const server_rec*, const proxy_balancer* balancer, const proxy_worker& worker,
+                         const Settings& settings) noexcept {
+                         if (settings.policy.mode == core::Mode::off) return;
+                         const bool is_limited = settings.policy.slow_call.threshold > 0;
+                         is_any_limited = is_any_limited || is_limited;
+                         if (is_limited || (!has_slow(settings.rules) && !has_slow(settings.probe_rules))) return;
+                         if (members++ > 0) return;
+                         const Directive last =
+                             has_slow(settings.rules) ? Directive::verdict : Directive::probe_verdict;
+                         first = apr_pstrcat(temporary, worker.s->name_ex, balancer != nullptr ? " of " : "",
+                                             balancer != nullptr ? balancer->s->name : "", " (its last rule: ",
+                                             with_place(temporary, nullptr, *settings.place_of(last)), ")", nullptr);
+                     });
+    constexpr const char* kWhat = "CircuitBreakerSlowCall is Off, so a rule with the condition \"slow\" never holds";
+    constexpr const char* kRemedy = "Set CircuitBreakerSlowCall, or remove the rule";
+    if (members > 0) {
+        ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_WARNING, 0, main_server,
+                     "mod_circuitbreaker: %s for member %s%s. %s", kWhat, first,
+                     members > 1 ? apr_psprintf(temporary, " and %d more", members - 1) : "", kRemedy);
+    } else if (runtime.slow_rule_for_requests != nullptr && !is_any_limited) {
+        ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_WARNING, 0, main_server, "mod_circuitbreaker: %s: %s. %s", kWhat,
+                     with_place(temporary, nullptr, *runtime.slow_rule_for_requests), kRemedy);
+    }
+}
+
 bool has_balancers(const server_rec* main_server) noexcept {
     for (const server_rec* s = main_server; s != nullptr; s = s->next) {
         if (proxy_conf(s)->balancers->nelts > 0) return true;
@@ -135,6 +166,7 @@ bool check_configuration(apr_pool_t* temporary, server_rec* main_server) noexcep
     }
     if (!is_second_reading()) {
         warn_of_members_without(temporary, main_server);
+        warn_of_slow_rules(temporary, main_server);
         warn_of_unused_sections(temporary, main_server);
         warn_of_virtual_hosts(temporary, main_server);
     }
