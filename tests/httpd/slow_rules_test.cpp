@@ -211,11 +211,17 @@ TEST_P(SlowRules, AnAnswerThatGoesOnAfterSettleIsSlowIfItHasTakenLongerByThen) {
 
 /// Its thread is blocked, so another request finds that its time is up.
 TEST_P(SlowRules, AProbeThatIsSettledByAnotherRequestIsSlowIfItsMemberIsSilentAndNotIfItsClientIs) {
-    for (const bool is_member_silent : {true, false}) {
-        SCOPED_TRACE(is_member_silent);
-        start(probing + " until=end\nCircuitBreakerSettle 900ms\n" + small_buffers);
+    struct Case {
+        bool is_member_silent;
+        const char* rule;
+        const char* state;
+    };
+    for (const Case& each : {Case{true, "", "open"}, Case{false, "", "closed"},
+                             Case{true, "CircuitBreakerProbeVerdict success slow\n", "closed"}}) {
+        SCOPED_TRACE(std::string(each.is_member_silent ? "member " : "client ") + each.rule);
+        start(probing + " until=end\nCircuitBreakerSettle 900ms\n" + small_buffers + each.rule);
         trip();
-        app_.answer_path("/x", is_member_silent ? Reply::of_size(2000).stalling(1000) : Reply::ok(long_body()));
+        app_.answer_path("/x", each.is_member_silent ? Reply::of_size(2000).stalling(1000) : Reply::ok(long_body()));
         RawClient client(httpd_->port());
         ASSERT_TRUE(client.send(get_request("/app/x")));
         EXPECT_NE(client.read_until("\r\n\r\n").find(" 200 "), std::string::npos);
@@ -226,7 +232,7 @@ TEST_P(SlowRules, AProbeThatIsSettledByAnotherRequestIsSlowIfItsMemberIsSilentAn
                 return state_of(*httpd_, app_) != "half-open";
             },
             patience, "another request to settle the probe"));
-        EXPECT_EQ(transitions(*httpd_, "half-open", is_member_silent ? "open" : "closed"), 1U);
+        EXPECT_EQ(transitions(*httpd_, "half-open", each.state), 1U);
         app_.release();
         EXPECT_GT(client.read_to_end().size(), 900U);
         EXPECT_TRUE(wait_for_no_permits(*httpd_, app_));
@@ -268,11 +274,13 @@ TEST(SlowRule, ThatNeverHoldsIsTold) {
         "</Proxy>\nProxyPass / balancer://app/\n");
     const std::string on = "CircuitBreaker On\n";
     const std::string rule = "CircuitBreakerVerdict failure 200 slow";
-    const std::vector<std::string> says{"http://127.0.0.1:9001 of balancer://app", "and 1 more", "\"slow\"",
-                                        "never holds", "CircuitBreakerSlowCall"};
+    const std::vector<std::string> says{"http://127.0.0.1:9001 of balancer://app", "and 1 more", "slow\" on line",
+                                        "never holds", "CircuitBreakerSlowCall is Off"};
     check.expect_warned(on + rule, rule, says);
     check.expect_warned(on + "CircuitBreakerProbeVerdict success slow", "CircuitBreakerProbeVerdict", says);
-    check.expect_warned(on + "<Location /x>\n" + rule + "\n</Location>", rule, {"never holds"});
+    check.expect_warned(on + rule + "\nCircuitBreakerVerdict failure 500", rule, says);
+    check.expect_warned(on + "<Location /x>\n" + rule + "\nCircuitBreakerVerdict failure 500\n</Location>", rule,
+                        {"never holds"});
     check.expect_warned(on + rule + "\n<Proxy http://127.0.0.1:9002>\nCircuitBreakerSlowCall 1s\n</Proxy>", rule,
                         {"http://127.0.0.1:9001 of balancer://app"});
     check.expect_accepted(rule);  // Off

@@ -103,32 +103,30 @@ void warn_of_members_without(apr_pool_t* temporary, server_rec* main_server) noe
 /// Rules with the condition `slow` where CircuitBreakerSlowCall is Off.
 void warn_of_slow_rules(apr_pool_t* temporary, server_rec* main_server) noexcept {
     int members = 0;
+    const char* of_first = "";
+    const ap_directive_t* where = nullptr;
     bool is_any_limited = false;
-    const char* first = nullptr;
     for_each_breaker(temporary, main_server,
                      [&](const server_rec*, const proxy_balancer* balancer, const proxy_worker& worker,
                          const Settings& settings) noexcept {
                          if (settings.policy.mode == core::Mode::off) return;
                          const bool is_limited = settings.policy.slow_call.threshold > 0;
                          is_any_limited = is_any_limited || is_limited;
-                         if (is_limited || (!has_slow(settings.rules) && !has_slow(settings.probe_rules))) return;
-                         if (members++ > 0) return;
-                         const Directive last =
-                             has_slow(settings.rules) ? Directive::verdict : Directive::probe_verdict;
-                         first = apr_pstrcat(temporary, worker.s->name_ex, balancer != nullptr ? " of " : "",
-                                             balancer != nullptr ? balancer->s->name : "", " (its last rule: ",
-                                             with_place(temporary, nullptr, *settings.place_of(last)), ")", nullptr);
+                         const VerdictRule* const of_all = slow_rule(settings.rules);
+                         const VerdictRule* const slow = of_all != nullptr ? of_all : slow_rule(settings.probe_rules);
+                         if (is_limited || slow == nullptr || members++ > 0) return;
+                         of_first = apr_pstrcat(temporary, " for member ", worker.s->name_ex,
+                                                balancer != nullptr ? " of " : "",
+                                                balancer != nullptr ? balancer->s->name : "", nullptr);
+                         where = slow->where;
                      });
-    constexpr const char* kWhat = "CircuitBreakerSlowCall is Off, so a rule with the condition \"slow\" never holds";
-    constexpr const char* kRemedy = "Set CircuitBreakerSlowCall, or remove the rule";
-    if (members > 0) {
-        ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_WARNING, 0, main_server,
-                     "mod_circuitbreaker: %s for member %s%s. %s", kWhat, first,
-                     members > 1 ? apr_psprintf(temporary, " and %d more", members - 1) : "", kRemedy);
-    } else if (runtime.slow_rule_for_requests != nullptr && !is_any_limited) {
-        ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_WARNING, 0, main_server, "mod_circuitbreaker: %s: %s. %s", kWhat,
-                     with_place(temporary, nullptr, *runtime.slow_rule_for_requests), kRemedy);
-    }
+    if (members == 0 && !is_any_limited) where = runtime.slow_rule_for_requests;
+    if (where == nullptr) return;
+    ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_WARNING, 0, main_server,
+                 "mod_circuitbreaker: %s never holds%s%s, as CircuitBreakerSlowCall is Off there: set it, or remove "
+                 "the rule",
+                 with_place(temporary, nullptr, *where), of_first,
+                 members > 1 ? apr_psprintf(temporary, " and %d more", members - 1) : "");
 }
 
 bool has_balancers(const server_rec* main_server) noexcept {

@@ -71,9 +71,10 @@ const char* on_directive(cmd_parms* cmd, void* mconfig, int argc, char* const ar
     if (error != nullptr) return error;
     // Which member it will meet is not known before the request (core::contradiction).
     if (is_for_request && has_fatal(settings->rules)) runtime.has_fatal_for_requests = true;
-    const bool is_rule = directive == Directive::verdict || directive == Directive::probe_verdict;
-    if (is_for_request && is_rule && (has_slow(settings->rules) || has_slow(settings->probe_rules))) {
-        runtime.slow_rule_for_requests = cmd->directive;
+    if (is_for_request && runtime.slow_rule_for_requests == nullptr) {
+        const VerdictRule* const of_all = slow_rule(settings->rules);
+        const VerdictRule* const slow = of_all != nullptr ? of_all : slow_rule(settings->probe_rules);
+        if (slow != nullptr) runtime.slow_rule_for_requests = slow->where;
     }
     if (directive == Directive::fallback && settings->fallback != nullptr) {
         APR_ARRAY_PUSH(runtime.fallbacks, NamedFallback) = {cmd->server, settings->fallback, cmd->directive};

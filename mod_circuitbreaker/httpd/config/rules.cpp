@@ -116,6 +116,7 @@ const char* read_verdict_rule(const Words& words, RuleList& list) noexcept {
         }
         ++rule->codes.ranges;
     }
+    rule->where = words.cmd->directive;
     rule->codes.range = ranges;
     rule->conditions = conditions;
     const VerdictRule* const one = rule;
@@ -158,11 +159,11 @@ bool has_fatal(RuleList list) noexcept {
     return false;
 }
 
-bool has_slow(RuleList list) noexcept {
+const VerdictRule* slow_rule(RuleList list) noexcept {
     for (int i = 0; i < list.count; ++i) {
-        if (list.rule[i]->is_for_slow) return true;
+        if (list.rule[i]->is_for_slow) return list.rule[i];
     }
-    return false;
+    return nullptr;
 }
 
 }  // namespace cb::httpd

@@ -27,6 +27,7 @@ struct VerdictRule {
     int count;
     bool is_for_slow;    // has the condition `slow`
     const char* reason;  // "json=/error_code"; nullptr where statuses, classes and `slow` say it all
+    const ap_directive_t* where;
 };
 
 /// Rules in the order in which they are tried.
@@ -49,8 +50,8 @@ struct RuleList {
 [[nodiscard]] core::Rule failing_statuses(apr_pool_t* p, const proxy_balancer* balancer) noexcept;
 
 [[nodiscard]] bool has_fatal(RuleList list) noexcept;
-/// Has one of the rules the condition `slow`?
-[[nodiscard]] bool has_slow(RuleList list) noexcept;
+/// The first of the rules that has the condition `slow`; nullptr if none has.
+[[nodiscard]] const VerdictRule* slow_rule(RuleList list) noexcept;
 
 }  // namespace cb::httpd
 
