@@ -104,16 +104,17 @@ void weigh(Slot& slot, const Policy& policy, const Process& process, const Permi
         if (state != State::forced_closed) slot.totals.late.fetch_add(1, kRelaxed);
         return;
     }
-    if (ending.verdict == Verdict::ignore && !ending.slow) return;
+    const bool has_slow_rate = policy.slow_call.has_rate();
+    const bool is_slow = has_slow_rate && ending.weighs_as_slow();
+    if (ending.verdict == Verdict::ignore && !is_slow) return;
     const bool is_failure = ending.verdict != Verdict::success && ending.verdict != Verdict::ignore;
-    record(slot.window, policy.window, permit.generation, now,
-           {is_failure, policy.slow_call.threshold > 0, ending.slow});
+    record(slot.window, policy.window, permit.generation, now, {is_failure, has_slow_rate, is_slow});
     step("result.recorded");
-    if (ending.verdict == Verdict::success && !ending.slow && core::is_quiet(word)) return;
+    if (ending.verdict == Verdict::success && !is_slow && core::is_quiet(word)) return;
     Event event;
     event.kind = EventKind::result;
     event.verdict = ending.verdict;
-    event.slow = ending.slow;
+    event.slow = is_slow;
     event.generation = permit.generation;
     event.draw = jitter_draw(&slot);
     event.least_open_time = ending.least_open_time;

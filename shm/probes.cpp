@@ -191,7 +191,7 @@ std::optional<ProbeEnd> settle_probe(Slot& slot, const core::Policy& policy, con
     } else {
         core::Event event;
         event.verdict = ending.verdict;
-        event.slow = ending.slow;
+        event.slow = ending.weighs_as_slow();
         event.by_client = ending.outcome == core::Outcome::client || ending.outcome == core::Outcome::upload;
         event.least_open_time = ending.least_open_time;
         mine = settle(slot, permit.slot, permit.lease, 0, event, EndedBy::call, result_of(event), policy, process);

@@ -153,15 +153,13 @@ Step settle_probe(std::uint64_t bits, const Word& word, const Event& event, cons
     settled.slots = static_cast<std::uint16_t>(settled.slots & ~bit);
     if (event.verdict == Verdict::fatal) return reopen(word, word.level + 1U, Reason::fatal, event, policy, now);
     if (event.verdict == Verdict::failure || event.slow) {
-        if (word.failures + 1U > std::min(policy.probes.tolerate, kMaxTolerate)) {
+        if (word.failures + 1U > tolerated(policy.probes, word.round)) {
             return reopen(word, word.level + 1U, Reason::probe_failed, event, policy, now);
         }
         ++settled.failures;
     } else if (event.verdict == Verdict::success) {
         ++settled.successes;
-        // A round begun under another policy may be smaller than today's `successes`: it must still be able to end.
-        if (settled.successes >=
-            std::min<std::uint32_t>(policy.probes.successes, std::max<std::uint8_t>(word.round, 1))) {
+        if (settled.successes >= needed(policy.probes, word.round)) {
             Word well = renewed(word, policy.ramp_up.duration > 0 ? State::recovering : State::closed);
             if (well.state == State::recovering) {
                 well.ramp_start = static_cast<std::uint32_t>(now / kRampUnit) & ((1U << 26) - 1);
@@ -202,13 +200,19 @@ std::uint32_t probe_room(const Word& word, const Policy& policy, Millis now, boo
     }
     if (word.state != State::half_open) return 0;
     const auto in_flight = static_cast<std::uint32_t>(std::popcount(word.slots));
-    const std::uint32_t admitted = in_flight + word.successes;
+    const std::uint32_t promising = in_flight + word.successes;  // those that may still become successes, and have
+    const std::uint32_t admitted = promising + word.failures;
     const std::uint32_t round = std::max<std::uint32_t>(word.round, 1);
     const std::uint32_t concurrent = std::clamp(policy.probes.concurrent, 1U, kMaxConcurrent);
     if (in_flight >= concurrent) return 0;
     if (is_last_resort) return concurrent - in_flight;
-    if (admitted >= round) return 0;
-    return std::min(round - admitted, concurrent - in_flight);
+    // A failed probe is replaced only if the round could not end otherwise. One probe there always is: a round that
+    // began under a policy that needed more successes ends with the next one.
+    const std::uint32_t wanted = needed(policy.probes, round);
+    std::uint32_t room = in_flight == 0 ? 1 : 0;
+    if (round > admitted) room = std::max(room, round - admitted);
+    if (wanted > promising) room = std::max(room, wanted - promising);
+    return std::min(room, concurrent - in_flight);
 }
 
 bool has_waited_in_vain(const Word& word, const Policy& policy, Millis probed_at, Millis now) noexcept {
@@ -225,7 +229,10 @@ Reason evidence(const Sums& sums, const Policy& policy) noexcept {
         std::uint64_t{sums.failures} * 100 >= std::uint64_t{policy.failure_rate} * sums.calls && sums.failures > 0) {
         return Reason::failure_rate;
     }
-    if (policy.slow_call.threshold > 0 && sums.timed_calls >= policy.minimum_calls &&
+    if (policy.failure_count > 0 && sums.calls >= policy.minimum_calls && sums.failures >= policy.failure_count) {
+        return Reason::failure_count;
+    }
+    if (policy.slow_call.has_rate() && sums.timed_calls >= policy.minimum_calls &&
         std::uint64_t{sums.slow_calls} * 100 >= std::uint64_t{policy.slow_call.rate} * sums.timed_calls &&
         sums.slow_calls > 0) {
         return Reason::slow_rate;
@@ -299,6 +306,8 @@ const char* name(Reason reason) noexcept {
             return "operator";
         case Reason::reset:
             return "operator reset";
+        case Reason::failure_count:
+            return "failure count";
     }
     return "unknown";
 }

@@ -86,7 +86,9 @@ enum class Reason : std::uint8_t {
     ramp_over,
     forced,
     reset,
+    failure_count,
 };
+inline constexpr std::uint32_t kReasons = 14;
 
 struct Step {
     std::uint64_t word;  // the new word; it may be the old one

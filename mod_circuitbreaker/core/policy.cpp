@@ -29,17 +29,39 @@ std::uint32_t ramp_share(const RampUp& ramp_up, Millis elapsed) noexcept {
     return static_cast<std::uint32_t>(from + (kWhole - from) * elapsed / ramp_up.duration);
 }
 
+std::uint32_t tolerated(const Probes& probes, std::uint32_t round) noexcept {
+    const std::uint32_t failures = probes.is_tolerate_share ? round * probes.tolerate / 100 : probes.tolerate;
+    return std::min(failures, kMaxTolerate);
+}
+
+std::uint32_t needed(const Probes& probes, std::uint32_t round) noexcept {
+    std::uint32_t successes = probes.successes;
+    if (probes.is_successes_share) {
+        successes = (round * probes.successes + 99) / 100;
+    } else if (successes == 0) {
+        successes = round - std::min(round, tolerated(probes, round));
+    }
+    // A round begun under another policy may be smaller than today's `successes`: it must still be able to end.
+    return std::clamp(successes, 1U, std::max(round, 1U));
+}
+
 const char* contradiction(const Policy& policy, bool has_fatal) noexcept {
     if (policy.mode == Mode::off) return nullptr;
-    const bool has_rate = policy.failure_rate > 0 || policy.slow_call.threshold > 0;
-    if (has_rate && policy.window.calls > 0 && policy.minimum_calls > policy.window.calls) {
+    const bool needs_calls = policy.failure_rate > 0 || policy.failure_count > 0 || policy.slow_call.has_rate();
+    if (needs_calls && policy.window.calls > 0 && policy.minimum_calls > policy.window.calls) {
         return "CircuitBreakerMinimumCalls (20 unless set) is greater than the calls of CircuitBreakerWindow, so no "
-               "rate "
-               "could ever trip: lower CircuitBreakerMinimumCalls or widen CircuitBreakerWindow";
+               "rate and no CircuitBreakerFailureCount could ever trip: lower CircuitBreakerMinimumCalls or widen "
+               "CircuitBreakerWindow";
     }
-    if (!has_fatal && policy.failure_rate == 0 && policy.consecutive_failures == 0 && policy.slow_call.threshold == 0) {
-        return "CircuitBreakerFailureRate, CircuitBreakerConsecutiveFailures and CircuitBreakerSlowCall are all Off, "
-               "so nothing could ever trip: set one of them, or a CircuitBreakerVerdict fatal, or CircuitBreaker Off";
+    if (policy.window.calls > 0 && policy.failure_count > policy.window.calls) {
+        return "CircuitBreakerFailureCount is greater than the calls of CircuitBreakerWindow, so it could never trip: "
+               "lower CircuitBreakerFailureCount or widen CircuitBreakerWindow";
+    }
+    if (!has_fatal && policy.failure_rate == 0 && policy.failure_count == 0 && policy.consecutive_failures == 0 &&
+        !policy.slow_call.has_rate()) {
+        return "CircuitBreakerFailureRate, CircuitBreakerFailureCount, CircuitBreakerConsecutiveFailures and "
+               "CircuitBreakerSlowCall (or its rate) are all Off, so nothing could ever trip: set one of them, or a "
+               "CircuitBreakerVerdict fatal, or CircuitBreaker Off";
     }
     return nullptr;
 }

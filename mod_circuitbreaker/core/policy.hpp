@@ -22,6 +22,7 @@ inline constexpr Millis kMaxWindow = kDay;
 inline constexpr std::uint32_t kMaxWindowCalls = 4096;
 inline constexpr std::uint32_t kMaxMinimumCalls = 1'000'000;
 inline constexpr std::uint32_t kMaxConsecutiveFailures = 1023;  // 10 bits of the control word
+inline constexpr std::uint32_t kMaxFailureCount = 10'000;
 inline constexpr Millis kMinOpenTime = 100;
 inline constexpr Millis kMaxOpenTime = kDay;
 inline constexpr std::uint32_t kMaxProbes = 63;      // 6 bits of the control word
@@ -46,7 +47,11 @@ struct Window {
 /// CircuitBreakerSlowCall. threshold 0 is Off.
 struct SlowCall {
     Millis threshold = 0;
-    std::uint32_t rate = 100;  // percent, 1..100
+    std::uint32_t rate = 100;  // percent, 1..100; 0: Off
+    bool until_end = false;    // the time is that to the end of the response, not to its first byte
+
+    /// Slow calls alone can open the breaker.
+    [[nodiscard]] constexpr bool has_rate() const noexcept { return threshold > 0 && rate > 0; }
 };
 
 /// CircuitBreakerOpenTime.
@@ -62,12 +67,19 @@ struct OpenTime {
 
 /// CircuitBreakerProbes.
 struct Probes {
-    std::uint32_t round = 3;       // probes admitted in a round
-    std::uint32_t concurrent = 3;  // probes in flight at once, over all processes
-    std::uint32_t tolerate = 0;    // failures in a round that do not open the breaker again
-    std::uint32_t successes = 3;   // needed to recover
-    std::uint32_t max = 3;         // the largest adaptive round; == round: not adaptive
+    std::uint32_t round = 3;          // probes admitted in a round
+    std::uint32_t concurrent = 3;     // probes in flight at once, over all processes
+    std::uint32_t tolerate = 0;       // failures in a round that do not open the breaker again
+    std::uint32_t successes = 3;      // needed to recover; 0: as many as a round has beyond the tolerated failures
+    std::uint32_t max = 3;            // the largest adaptive round; == round: not adaptive
+    bool is_tolerate_share = false;   // `tolerate` is percent of the round
+    bool is_successes_share = false;  // `successes` is percent of the round
 };
+
+/// Of a round of that size: the failures that do not open the breaker again, at most kMaxTolerate.
+[[nodiscard]] std::uint32_t tolerated(const Probes& probes, std::uint32_t round) noexcept;
+/// The same: the successes that it needs, 1..round.
+[[nodiscard]] std::uint32_t needed(const Probes& probes, std::uint32_t round) noexcept;
 
 /// CircuitBreakerRampUp. duration 0 is Off.
 struct RampUp {
@@ -104,6 +116,7 @@ struct Policy {
     std::uint32_t minimum_calls = 20;
     std::uint32_t failure_rate = 50;         // percent, 1..100; 0: Off
     std::uint32_t consecutive_failures = 5;  // 1..1023; 0: Off
+    std::uint32_t failure_count = 0;         // of the window's calls, 1..10000; 0: Off
     SlowCall slow_call;
     OpenTime open_time;
     std::uint32_t max_open = 100;  // percent of a balancer's members

@@ -11,9 +11,17 @@ constexpr auto kFirstClass = static_cast<std::uint16_t>(Outcome::connect);
 
 constexpr const char* kVerdictNames[kVerdicts] = {"success", "failure", "fatal", "tolerate", "ignore"};
 
-bool parse_status(std::string_view text, std::uint16_t& status) noexcept {
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), status);
-    return text.size() == 3 && error == std::errc{} && end == text.data() + 3 && status >= kLeastStatus;
+/// "503", or "5xx" for all statuses that begin with 5.
+bool parse_statuses(std::string_view text, CodeRange& range) noexcept {
+    if (text.size() != 3 || text[0] < '1' || text[0] > '9') return false;
+    if (text.ends_with("xx")) {
+        range.first = static_cast<std::uint16_t>((text[0] - '0') * 100);
+        range.last = static_cast<std::uint16_t>(range.first + 99);
+        return true;
+    }
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), range.first);
+    range.last = range.first;
+    return error == std::errc{} && end == text.data() + text.size();
 }
 
 }  // namespace
@@ -55,13 +63,14 @@ bool parse_codes(std::string_view text, CodeRange& range) noexcept {
         return true;
     }
     const std::size_t dash = text.find('-');
-    if (dash == std::string_view::npos) {
-        if (!parse_status(text, range.first)) return false;
-        range.last = range.first;
-        return true;
-    }
-    return parse_status({text.data(), dash}, range.first) &&
-           parse_status({text.data() + dash + 1, text.size() - dash - 1}, range.last) && range.first <= range.last;
+    if (dash == std::string_view::npos) return parse_statuses(text, range);
+    CodeRange upper{};
+    const std::string_view from{text.data(), dash};
+    const std::string_view to{text.data() + dash + 1, text.size() - dash - 1};
+    if (!parse_statuses(from, range) || !parse_statuses(to, upper)) return false;
+    const bool is_ascending = range.first <= upper.first && range.last <= upper.last;
+    range.last = upper.last;
+    return is_ascending;
 }
 
 bool matches(const Rule& rule, Outcome outcome) noexcept {

@@ -67,7 +67,8 @@ struct CodeRange {
     std::uint16_t last;
 };
 
-/// Parses "503", "502-504" (100 to 999, in ascending order) or the name of a class. False if it is none of these.
+/// Parses "503", "5xx", "502-504" (100 to 999, in ascending order) or the name of a class. False if it is none of
+/// these.
 [[nodiscard]] bool parse_codes(std::string_view text, CodeRange& range) noexcept;
 
 /// A rule's statuses and classes are alternatives. A rule without any applies to whatever concerns the member.

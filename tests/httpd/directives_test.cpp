@@ -75,6 +75,16 @@ INSTANTIATE_TEST_SUITE_P(
                     "2s ",
                     {"rate=0", "rate=101", "rate=", "rate=x", "rate", "50%", "ratio=50", "rate =50"},
                     "from 1 to 100"},
+        WrongValues{"SlowCallUntil",
+                    "CircuitBreakerSlowCall",
+                    "2s rate=Off ",
+                    {"until=", "until=last-byte", "until", "end"},
+                    "until=first-byte or until=end"},
+        WrongValues{"FailureCount",
+                    "CircuitBreakerFailureCount",
+                    "",
+                    {"0", "10001", "-1", "5x", "50%", "On", "2.0"},
+                    "from 1 to 10000, or Off"},
         WrongValues{"SlowCallOffAndMore", "CircuitBreakerSlowCall", "Off ", {"rate=50"}, "nothing after Off"},
         WrongValues{"OpenTime",
                     "CircuitBreakerOpenTime",
@@ -123,13 +133,13 @@ INSTANTIATE_TEST_SUITE_P(
         WrongValues{"ProbesTolerate",
                     "CircuitBreakerProbes",
                     "3 ",
-                    {"tolerate=", "tolerate=16", "tolerate=-1", "tolerate=1%"},
-                    "from 0 to 15"},
+                    {"tolerate=", "tolerate=16", "tolerate=-1", "tolerate=101%", "tolerate=%", "tolerate=1.5%"},
+                    "from 0 to 15, or a share"},
         WrongValues{"ProbesSuccesses",
                     "CircuitBreakerProbes",
                     "63 ",
-                    {"successes=", "successes=0", "successes=64", "successes=all"},
-                    "from 1 to 63"},
+                    {"successes=", "successes=0", "successes=64", "successes=all", "successes=0%", "successes=101%"},
+                    "from 1 to 63, or a share"},
         WrongValues{"ProbesMax",
                     "CircuitBreakerProbes",
                     "3 ",
@@ -206,18 +216,21 @@ TEST(RightValue, OfEveryDirectivePassesToTheEndsOfItsRange) {
         {"CircuitBreakerMinimumCalls ", "1", "1000000", "020"},
         {"CircuitBreakerFailureRate ", "1", "100%", "off", "50"},
         {"CircuitBreakerConsecutiveFailures ", "1", "1023", "Off"},
-        {"CircuitBreakerSlowCall ", "1ms", "24h rate=1", "2s rate=100%", "2s RATE=50", "Off"},
+        {"CircuitBreakerSlowCall ", "1ms", "24h rate=1", "2s rate=100%", "2s RATE=50", "2s rate=off UNTIL=END",
+         "2s until=first-byte rate=1", "Off"},
+        {"CircuitBreakerFailureCount ", "1", "10000", "off"},
         {"CircuitBreakerOpenTime ", "100ms", "24h", "24h max=24h", "30s max=30s", "30s factor=1", "30s factor=100",
          "30s factor=1.125", "30s retry-after=on", "30s jitter=0", "30s jitter=100%",
          "30s jitter=5 factor=1.5 max=1min", "30s min=100ms", "30s min=24h",
          "10min"},  // above the default max: then it is its own
         {"CircuitBreakerMaxOpen ", "1", "100%", "34"},
         {"CircuitBreakerProbes ", "1", "63", "63 concurrent=16 tolerate=15 successes=63", "17 concurrent=1",
-         "3 successes=1 tolerate=0", "3 max=3", "3 concurrent=12 tolerate=1 successes=2 max=12", "1 max=63"},
+         "3 successes=1 tolerate=0", "3 max=3", "3 concurrent=12 tolerate=1 successes=2 max=12", "1 max=63",
+         "4 tolerate=50%", "1 tolerate=100% successes=100% max=8", "63 tolerate=0% successes=1%"},
         {"CircuitBreakerRampUp ", "100ms", "24h from=100", "60s from=0%", "Off"},
         {"CircuitBreakerVerdict ", "failure 500-599", "FATAL 503 connect", "tolerate 404 timeout",
-         "ignore local client upload stale", "failure upload", "success json=/a:1", "failure body=/x/i",
-         "failure \"expr=resp('X') == 'y'\"",
+         "failure 5XX 1xx-4xx", "ignore local client upload stale", "failure upload", "success json=/a:1",
+         "failure body=/x/i", "failure \"expr=resp('X') == 'y'\"",
          "failure 200 json=/error/0/code:7,8,\\\\, \"body=/a b/\" \"expr=true\" 201 protocol"},
         {"CircuitBreakerProbeVerdict ", "failure 100-599", "ignore reset truncated"},
         {"CircuitBreakerProbeTimeout ", "1ms", "24h", "off"},
@@ -267,6 +280,15 @@ TEST(Contradiction, OfMoreCallsNeededThanTheWindowHoldsIsRefusedWithBothLines) {
     check.expect_accepted("CircuitBreakerWindow 10calls\nCircuitBreakerMinimumCalls 11");  // Off
 }
 
+TEST(Contradiction, OfMoreFailuresThanTheWindowHoldsIsRefusedWithBothLines) {
+    ConfigCheck check(members);
+    const std::string window = "CircuitBreaker On\nCircuitBreakerWindow 100calls\n";
+    check.expect_refused(window + "CircuitBreakerFailureCount 101",
+                         {"CircuitBreakerFailureCount 101", "CircuitBreakerWindow 100calls", "http://127.0.0.1:9001"});
+    check.expect_accepted(window + "CircuitBreakerFailureCount 100");
+    check.expect_accepted("CircuitBreaker On\nCircuitBreakerFailureCount 10000");
+}
+
 TEST(Contradiction, OfNothingThatCouldTripIsRefused) {
     ConfigCheck check(members);
     const std::string nothing = "CircuitBreakerConsecutiveFailures Off\nCircuitBreakerFailureRate Off";
@@ -274,6 +296,9 @@ TEST(Contradiction, OfNothingThatCouldTripIsRefused) {
                          {"CircuitBreakerFailureRate", "CircuitBreakerConsecutiveFailures", "CircuitBreakerSlowCall"});
     check.expect_refused("CircuitBreaker Observe\n" + nothing, {"CircuitBreakerFailureRate"});
     check.expect_accepted("CircuitBreaker On\nCircuitBreakerSlowCall 2s\n" + nothing);
+    check.expect_accepted("CircuitBreaker On\nCircuitBreakerFailureCount 30\n" + nothing);
+    check.expect_refused("CircuitBreaker On\n" + nothing + "\nCircuitBreakerSlowCall 2s rate=Off",
+                         {"CircuitBreakerFailureCount", "CircuitBreakerSlowCall 2s rate=Off"});
     const std::string on = "CircuitBreaker On\n" + nothing + "\n";
     check.expect_refused("CircuitBreakerVerdict failure 500\n" + on, {"CircuitBreakerVerdict fatal"},
                          "CircuitBreakerFailureRate Off");

@@ -110,10 +110,53 @@ TEST_P(Probe, FailuresAreToleratedAsOftenAsConfiguredAndReplaced) {
     EXPECT_TRUE(httpd.wait_for_error_line("half-open -> closed: probes succeeded, 3 succeeded, 2 failed"));
 }
 
+TEST_P(Probe, AToleratedFailureNeedsNoFurtherProbeWhereSuccessesIsNotWritten) {
+    for (const std::string tolerate : {"2", "50%"}) {
+        Backend app("app");
+        Httpd httpd(site(probes("4 concurrent=1 tolerate=" + tolerate), plain_worker(app)));
+        httpd.start();
+        trip(httpd, app);
+        for (const int status : {502, 200, 504, 200})
+            app.answer_next(1, Reply::status(status));
+        ASSERT_TRUE(wait_for_end_of_open_time(httpd, app));
+        EXPECT_EQ(statuses(4, httpd.url("/app/x")), "502 200 504 200");
+        EXPECT_EQ(state_of(httpd, app), "closed");
+        EXPECT_EQ(BreakerPage(httpd).member(app).number("Probes"), 4U);
+        EXPECT_TRUE(httpd.wait_for_error_line("half-open -> closed: probes succeeded, 2 succeeded, 2 failed"));
+    }
+}
+
+TEST_P(Probe, AToleratedFailureIsNotReplacedWhileTheOthersMayBeEnough) {
+    Backend app("app");
+    Httpd httpd(crowded(probes("4 tolerate=25%"), plain_worker(app)));
+    httpd.start();
+    trip(httpd, app);
+    ASSERT_TRUE(wait_for_end_of_open_time(httpd, app));
+    app.forget();
+    app.hold();
+    std::vector<std::future<Response>> responses;
+    for (int i = 0; i < 4; ++i)
+        responses.push_back(get_later(httpd.url("/app/x")));
+    ASSERT_TRUE(app.wait_for_concurrent(4)) << httpd.describe();
+    app.answer_next(1, Reply::status(502));
+    app.release_some(1);
+    ASSERT_TRUE(
+        wait_until([&] { return app.concurrent() == 3 && BreakerPage(httpd).member(app).number("Probes-failed") == 1; },
+                   patience, "the failure"));
+    EXPECT_EQ(statuses(3, httpd.url("/app/x")), "503 503 503");
+    EXPECT_EQ(app.requests(), 4U);
+    app.release();
+    EXPECT_TRUE(wait_for_state(httpd, app, "closed")) << "three of four";
+    for (auto& response : responses)
+        EXPECT_EQ(response.get().backend(), "app");
+    EXPECT_EQ(BreakerPage(httpd).member(app).number("Probes"), 4U);
+}
+
 TEST_P(Probe, OneFailureTooManyOpensAgainOneLevelUp) {
     Backend app("app");
-    Httpd httpd(site(probes("4 concurrent=1 tolerate=2") + "CircuitBreakerOpenTime 500ms max=1h factor=100 jitter=0\n",
-                     plain_worker(app)));
+    Httpd httpd(site(
+        probes("4 concurrent=1 tolerate=2 successes=75%") + "CircuitBreakerOpenTime 500ms max=1h factor=100 jitter=0\n",
+        plain_worker(app)));
     httpd.start();
     trip(httpd, app);
     for (const int status : {200, 502, 200, 504, 503})

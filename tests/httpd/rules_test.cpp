@@ -115,6 +115,23 @@ TEST_P(Rules, ReadTheBackendsOwnHeadersAndTheRequestInExpressions) {
     EXPECT_EQ(BreakerPage(httpd).member(app_).number("Calls"), 4U);
 }
 
+TEST_P(Rules, MayNameAllStatusesOfOneFirstDigit) {
+    Httpd httpd(site(std::string(counting_policy) + "CircuitBreakerVerdict failure 5XX 400-450\n"
+                                                    "CircuitBreakerVerdict ignore 9xx\n",
+                     plain_worker(app_)));
+    httpd.start();
+    for (const auto& [status, verdict] : std::vector<std::pair<int, std::string>>{{500, "failure:500"},
+                                                                                  {599, "failure:599"},
+                                                                                  {400, "failure:400"},
+                                                                                  {450, "failure:450"},
+                                                                                  {451, "success"},
+                                                                                  {399, "success"},
+                                                                                  {999, "ignore:999"}}) {
+        app_.answer(Reply::status(status));
+        EXPECT_EQ(verdict_of(httpd, "/app/x"), verdict) << status;
+    }
+}
+
 TEST_P(Rules, OfProbesAreTriedFirstAndForProbesOnly) {
     Httpd httpd(site(std::string(quick_policy) + "CircuitBreakerProbeVerdict failure 404\n"
                                                  "CircuitBreakerVerdict ignore 404\n",

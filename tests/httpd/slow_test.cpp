@@ -1,6 +1,6 @@
 // CircuitBreakerSlowCall: from the request sent to the first byte of the answer. What the client does with its time is
 // not the member's.
-#include "outcomes.hpp"
+#include "slow.hpp"
 
 namespace cb::test {
 namespace {
@@ -9,30 +9,12 @@ namespace {
 const std::string slow_policy = std::string(counting_policy) +
                                 "CircuitBreakerSlowCall 600ms rate=1\nCircuitBreakerMinimumCalls 1\n"
                                 "CircuitBreakerOpenTime 500ms jitter=0 factor=1\nCircuitBreakerProbes 1\n";
-constexpr milliseconds too_slow{800};
-
-/// For as long as a slow member takes: nothing can be awaited in which nothing is to happen.
-void dawdle(milliseconds span = too_slow) {
-    std::this_thread::sleep_for(span);
-}
-
-/// More than all buffers on the way hold (small_buffers), in eight parts that each end with "mark".
-std::string long_body() {
-    std::string body;
-    for (int i = 0; i < 8; ++i)
-        body += std::string(2'000'000, 'x') + "mark";
-    return body;
-}
 
 /// Each framing that an answer can have.
 std::map<std::string, Reply> framings(const std::string& body) {
     return {{"Content-Length", Reply::ok(body)},
             {"chunks", Reply::ok(body).in_chunks()},
             {"until close", Reply::ok(body).until_close()}};
-}
-
-std::string get_request(const std::string& path) {
-    return "GET " + path + " HTTP/1.1\r\nHost: me\r\nConnection: close\r\n\r\n";
 }
 
 class Slow : public TrafficTest {

@@ -219,7 +219,9 @@ TEST_F(StatusPage, ShowsThePolicyInForce) {
         "CircuitBreaker Observe\nCircuitBreakerWindow 100calls\nCircuitBreakerOpenTime 5s max=1min factor=1.5\n"
         "CircuitBreakerFailover All tries=3 timeout=5s\nCircuitBreakerHealthCheck Early\n"
         "CircuitBreakerProbes 4 tolerate=1 max=9\nCircuitBreakerRampUp 1min from=5\nCircuitBreakerProbeHeader X-Probe\n"
-        "CircuitBreakerVerdict fatal 500-501 timeout json=/error/code:7\nCircuitBreakerProbeVerdict ignore 404\n",
+        "CircuitBreakerVerdict fatal 500-501 timeout json=/error/code:7\nCircuitBreakerProbeVerdict ignore 404\n"
+        "CircuitBreakerVerdict failure 2xx slow\nCircuitBreakerSlowCall 2s rate=Off until=end\n"
+        "CircuitBreakerFailureCount 30\n",
         "<Proxy balancer://app>\n    CircuitBreakerFailureRate Off\n" + member_line(app_) +
             "    ProxySet failonstatus=500,503\n</Proxy>\nProxyPass /app balancer://app\n");
     const std::string html = page(httpd_);
@@ -233,7 +235,8 @@ TEST_F(StatusPage, ShowsThePolicyInForce) {
     for (const char* line :
          {"CircuitBreaker Observe", "CircuitBreakerWindow 100calls", "CircuitBreakerFailureRate Off",
           "CircuitBreakerOpenTime 5s max=1min factor=1.500 jitter=10 min=1s notice=Off retry-after=Off",
-          "CircuitBreakerProbes 4 concurrent=9 tolerate=1 successes=4 max=9",
+          "CircuitBreakerProbes 4 concurrent=9 tolerate=1 successes=3 max=9", "CircuitBreakerFailureCount 30",
+          "CircuitBreakerSlowCall 2s rate=Off until=end", "CircuitBreakerVerdict failure 200-299 slow",
           "CircuitBreakerFailover All budget=20 tries=3 timeout=5s", "CircuitBreakerHealthCheck Early",
           "CircuitBreakerRampUp 1min from=5", "CircuitBreakerProbeHeader X-Probe",
           "CircuitBreakerProbeVerdict ignore 404", "CircuitBreakerVerdict fatal 500-501 timeout json=/error/code",
@@ -242,10 +245,17 @@ TEST_F(StatusPage, ShowsThePolicyInForce) {
         EXPECT_TRUE(is_in_json(line)) << line;
     }
     EXPECT_TRUE(has(html, "observing"));
+    EXPECT_TRUE(has(html, "<span class=\"quiet\">rate off</span>")) << html;
+    EXPECT_TRUE(has(html, "of 0 calls; opens at 30</span>")) << html;
+    const json_t* const limits = json_object_get(only_member(), "limits");
+    EXPECT_EQ(number_at(limits, "failure_count"), 30);
+    EXPECT_EQ(number_at(limits, "slow_call_ms"), 2000);
+    EXPECT_TRUE(json_is_null(json_object_get(limits, "slow_percent")));
 }
 
 TEST_F(StatusPage, CountsTheProbesOfTheRoundByWhatTheyProved) {
-    start(quick_policy + std::string("CircuitBreakerProbes 3 tolerate=1\n"), plain_worker(app_));
+    start(quick_policy + std::string("CircuitBreakerProbes 5 tolerate=34%\n"), plain_worker(app_));
+    EXPECT_EQ(number_at(json_object_get(only_member(), "probes"), "needed"), 4);
     open_breaker(httpd_, app_);
     ASSERT_TRUE(wait_for_end_of_open_time(httpd_, app_));
     EXPECT_EQ(statuses(1, httpd_.url("/app/x")), "503");
@@ -254,7 +264,8 @@ TEST_F(StatusPage, CountsTheProbesOfTheRoundByWhatTheyProved) {
     EXPECT_EQ(number_at(probes, "failed"), 1);
     EXPECT_EQ(number_at(probes, "tolerated"), 1);
     EXPECT_EQ(number_at(probes, "succeeded"), 0);
-    EXPECT_EQ(number_at(probes, "needed"), 3);
+    EXPECT_EQ(number_at(probes, "needed"), 4);
+    EXPECT_TRUE(has(page(httpd_), "0 of 5 probes in flight; 0 of 4 needed have succeeded"));
     EXPECT_EQ(number_at(probes, "neutral"), 0);
 }
 
@@ -270,7 +281,7 @@ TEST_F(StatusPage, HasADocumentedJsonSchema) {
     EXPECT_EQ(keys_of(json_object_get(member, "window")),
               "span_ms span_calls calls failures failure_rate timed_calls slow_calls slow_rate consecutive_failures");
     EXPECT_EQ(keys_of(json_object_get(member, "limits")),
-              "minimum_calls failure_percent consecutive_failures slow_call_ms slow_percent in_flight");
+              "minimum_calls failure_percent failure_count consecutive_failures slow_call_ms slow_percent in_flight");
     EXPECT_EQ(keys_of(json_object_get(member, "probes")),
               "in_flight overdue concurrent succeeded needed failed tolerated neutral");
     EXPECT_EQ(keys_of(json_object_get(member, "totals")),

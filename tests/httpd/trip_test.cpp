@@ -75,6 +75,27 @@ TEST_P(Trip, BeforeTheMinimumOfCallsTheRateDoesNotCount) {
     EXPECT_EQ(state_of(httpd, app), "open");
 }
 
+TEST_P(Trip, ACountOfFailuresInEitherKindOfWindowOpensHoweverManyCallsAreBetween) {
+    for (const std::string window : {"1h", "100calls"}) {
+        Backend app("app");
+        Httpd httpd(site(counting_policy + std::string(long_open) + "CircuitBreakerWindow " + window +
+                             "\nCircuitBreakerMinimumCalls 10\nCircuitBreakerFailureCount 3\n",
+                         plain_worker(app)));
+        httpd.start();
+        for (const unsigned status : {503U, 200U, 200U, 503U, 200U, 503U, 503U, 200U, 200U}) {
+            app.answer(Reply::status(static_cast<int>(status)));
+            EXPECT_EQ(statuses(1, httpd.url("/app/x")), std::to_string(status));
+        }
+        EXPECT_EQ(state_of(httpd, app), "closed") << "four of nine calls, and it takes ten";
+        app.answer(Reply::status(503));
+        EXPECT_EQ(statuses(2, httpd.url("/app/x")), "503 503");
+        EXPECT_EQ(app.requests(), 10U);
+        EXPECT_EQ(BreakerPage(httpd).member(app).at("Reason"), "failure count");
+        EXPECT_NE(get(httpd.url("/breakers")).body.find("3 or more failures in the window"), std::string::npos);
+        EXPECT_TRUE(httpd.wait_for_error_line("closed -> open: failure count, 5 of 10 calls failed; next probe"));
+    }
+}
+
 TEST_P(Trip, SlowAnswersOpenAMemberThoughEachOfThemIsWell) {
     Backend app("app");
     Backend seats("seats");

@@ -34,7 +34,8 @@
  * (Fewer values of the sequence than takes while a holder sleeps: mutant NO_SEQ. 15 bits and a deadline leave no such case.)
  *
  * PROPERTIES (assertions; ghosts are marked).
- *   P1 slot bits <= concurrent; slots + successes <= round; at every write of the word
+ *   P1 slot bits <= concurrent; slots + successes + failures <= round, or slots + successes <= needed; at every write of
+ *      the word
  *   P2 the outcome of a probe is applied at most once, by its own round and taking only, and what a holder applies or gives
  *      back is its own
  *   P3 a lease is never freed, nor overdue, while its bit stands in a half-open word; the bit is never set twice
@@ -192,7 +193,7 @@ byte inflight;			/* ghost: how many */
 
 #define CHECKWORD \
 	assert(ST(word) != HALF || (SLOTS(word) < (1 << LEASES) && TAKEN(word) <= CONC && \
-	    TAKEN(word) + SUCC(word) <= ROUND(word)))					/* P1 */
+	    (TAKEN(word) + SUCC(word) + FAIL(word) <= ROUND(word) || TAKEN(word) + SUCC(word) <= NEED)))	/* P1 */
 #define NOLONGERCOUNTED(i) \
 	if :: calling & (1 << (i)) -> calling = calling & ~(1 << (i)); inflight-- :: else fi
 
@@ -248,7 +249,8 @@ inline apply_outcome(i, out)
 #ifdef NO_ROUND			/* mutant: only `concurrent` bounds admissions */
 #define ADMITS(w) (TAKEN(w) < CONC)
 #else
-#define ADMITS(w) (TAKEN(w) < CONC && TAKEN(w) + SUCC(w) < ROUND(w))
+#define ADMITS(w) (TAKEN(w) < CONC && \
+    (TAKEN(w) + SUCC(w) + FAIL(w) < ROUND(w) || TAKEN(w) + SUCC(w) < NEED))
 #endif
 
 /* worth an action: looks that find nothing to do are left out */

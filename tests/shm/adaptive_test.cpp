@@ -61,6 +61,34 @@ TEST_F(Adaptive, RoundsGrowOnceTenProbesHaveGoneWell) {
     EXPECT_EQ(rate().round, 16U);
 }
 
+TEST_F(Adaptive, SharesOfARoundGrowWithIt) {
+    rules.probes = {.round = 4,
+                    .concurrent = 16,
+                    .tolerate = 50,
+                    .successes = 75,
+                    .max = 8,
+                    .is_tolerate_share = true,
+                    .is_successes_share = true};
+    for (int n = 0; n < 3; ++n)
+        EXPECT_EQ(tripped_round(kGood), 4U);  // the last one of a round comes too late to be a sample
+    EXPECT_EQ(rate().samples, 9U);
+    EXPECT_EQ(tripped_round(kGood), 4U);
+    trip();
+    std::vector<shm::Permit> held;
+    for (int n = 0; n < 8; ++n) {
+        shm::Admission admission = ask(slot, rules, one);
+        ASSERT_EQ(admission.permit.kind, shm::PermitKind::probe) << n;
+        held.push_back(admission.permit);
+    }
+    for (int n = 0; n < 7; ++n) {
+        EXPECT_EQ(state_of(slot), State::half_open) << n;
+        shm::finish(slot, rules, one, held[static_cast<std::size_t>(n)], n < 2 ? kBad : kGood, {});
+    }
+    EXPECT_EQ(state_of(slot), State::half_open) << "five of eight are less than three quarters";
+    shm::finish(slot, rules, one, held[7], kGood, {});
+    EXPECT_EQ(state_of(slot), State::closed);
+}
+
 TEST_F(Adaptive, AnEarlyRoundIsARoundAsAnyOther) {
     rules.open_time.min = 300;
     for (int n = 0; n < 6; ++n)

@@ -139,6 +139,63 @@ TEST_F(Member, CountsASlowCallWhateverItsVerdictAndTimesNoneWhereNoneCanBeSlow) 
     EXPECT_EQ(sums.failures, 0U);
 }
 
+TEST_F(Member, CountsACallThatARuleJudgesBySlownessAsNoSlowCallOfTheWindow) {
+    rules.slow_call = {400, 1};
+    rules.failure_rate = 0;
+    rules.minimum_calls = 1;
+    rules.consecutive_failures = 0;
+    shm::Ending slow = kBad;
+    slow.slow = slow.is_slow_judged = true;
+    make(slow);
+    slow.verdict = core::Verdict::ignore;
+    make(slow);
+    core::Sums sums = shm::sums_now(slot, rules, one);
+    EXPECT_EQ(sums.calls, 1U) << "and an ignored one is no call";
+    EXPECT_EQ(sums.failures, 1U);
+    EXPECT_EQ(sums.timed_calls, 1U);
+    EXPECT_EQ(sums.slow_calls, 0U);
+    EXPECT_EQ(state_of(slot), core::State::closed);
+    EXPECT_EQ(slot.totals.slow[0].load(), 2U);
+    shm::FailedCall calls[shm::kRecordedCalls];
+    EXPECT_EQ(shm::read_failed_calls(slot, calls), 2U);
+}
+
+TEST_F(Member, CountsNoSlowCallsInItsWindowWhereTheyHaveNoRate) {
+    rules.slow_call = {400, 0};
+    rules.minimum_calls = 1;
+    shm::Ending slow = kGood;
+    slow.slow = true;
+    make(slow);
+    slow.verdict = core::Verdict::ignore;
+    make(slow);
+    const core::Sums sums = shm::sums_now(slot, rules, one);
+    EXPECT_EQ(sums.calls, 1U);
+    EXPECT_EQ(sums.timed_calls, 0U);
+    EXPECT_EQ(sums.slow_calls, 0U);
+    EXPECT_EQ(slot.totals.slow[0].load(), 2U);
+}
+
+TEST_F(Member, TripsOnACountOfFailuresInEitherKindOfWindow) {
+    rules.failure_rate = 0;
+    rules.consecutive_failures = 0;
+    rules.minimum_calls = 1;
+    rules.failure_count = 3;
+    for (const std::uint32_t calls : {0U, 100U}) {
+        rules.window.calls = calls;
+        shm::configure(slot, rules, one);
+        shm::operate(slot, rules, one, core::EventKind::reset);
+        for (int n = 0; n < 2; ++n) {
+            for (int good = 0; good < 30; ++good)
+                make(kGood);
+            make(kBad);
+        }
+        make(kGood);
+        EXPECT_EQ(state_of(slot), core::State::closed) << calls;
+        make(kBad);
+        EXPECT_EQ(state_of(slot), core::State::open) << calls;
+    }
+}
+
 TEST_F(Member, CountsADurationInTheFirstBucketWhoseBoundIsNotBelowIt) {
     for (const core::Millis duration : {5U, 6U, 30'000U, 30'001U})
         shm::note_duration(slot.call_duration, duration);
@@ -154,6 +211,13 @@ TEST_F(Member, KeepsTheOutcomeOfAFailedCallHoweverLongItTook) {
     ASSERT_EQ(shm::read_failed_calls(slot, calls), 1U);
     EXPECT_EQ(calls[0].outcome, core::Outcome::reset);
     EXPECT_EQ(calls[0].latency, 262'143U) << "the longest that it can hold";
+    failed.is_timed = true;
+    failed.latency = 7;
+    failed.until_end = 1200;
+    make(failed);
+    ASSERT_EQ(shm::read_failed_calls(slot, calls), 2U);
+    EXPECT_EQ(calls[1].latency, 1200U);
+    EXPECT_EQ(slot.call_duration.sum_ms.load(), 7U) << "to the first byte";
 }
 
 TEST_F(Member, KeepsOfAFailedCallWhetherItWasSlowOrAProbe) {

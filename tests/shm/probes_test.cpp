@@ -174,11 +174,30 @@ TEST_F(Probes, ThatClientsGiveUpAreNotCounted) {
 
 TEST_F(Probes, ThatAreSlowOrFatalFail) {
     shm::Permit slow = taken();
-    end(slow, {static_cast<core::Outcome>(200), core::Verdict::success, true, 0});
+    end(slow, {static_cast<core::Outcome>(200), core::Verdict::success, true});
     EXPECT_EQ(word_of(slot).failures, 1U);
     shm::Permit fatal = taken();
     end(fatal, kFatal);
     EXPECT_EQ(state_of(slot), State::open) << "whatever is tolerated";
+}
+
+TEST_F(Probes, ThatARuleJudgesBySlownessCountAsItSays) {
+    const auto slow = [](core::Verdict verdict) {
+        return shm::Ending{
+            .outcome = static_cast<core::Outcome>(200), .verdict = verdict, .slow = true, .is_slow_judged = true};
+    };
+    shm::Permit well = taken();
+    end(well, slow(core::Verdict::success));
+    EXPECT_EQ(word_of(slot).successes, 1U);
+    shm::Permit nothing = taken();
+    end(nothing, slow(core::Verdict::tolerate));
+    EXPECT_EQ(word_of(slot).neutral, 1U);
+    EXPECT_EQ(word_of(slot).failures, 0U);
+    shm::Permit failed = taken();
+    end(failed, slow(core::Verdict::failure));
+    EXPECT_EQ(word_of(slot).failures, 1U);
+    EXPECT_EQ(slot.totals.slow.load(), 3U) << "slow they were";
+    EXPECT_EQ(slot.totals.probe_result[static_cast<unsigned>(shm::ProbeResult::success)].load(), 1U);
 }
 
 TEST_F(Probes, OfAnEarlierRoundStillOccupyTheirSlots) {

@@ -91,6 +91,14 @@ bool WireBackend::give(Wire& wire, Connection& connection, const WireReply& repl
     const std::string fields = "X-Backend: " + name_ + "\r\n" + reply.more_fields;
     switch (reply.turn) {
         case WireReply::Turn::whole:
+            if (reply.pause > 0ms) {
+                const std::size_t half = reply.body.size() / 2;
+                if (!wire.send(dialect_.head(reply.code, fields, reply.body.size()) +
+                               dialect_.body(reply.body.substr(0, half))) ||
+                    connection.wait({}, Connection::Clock::now() + reply.pause) != Connection::Woken::by_deadline)
+                    return false;
+                return wire.send(dialect_.body(reply.body.substr(half)) + dialect_.end);
+            }
             if (reply.ending != Ending::silence) connection.become_nearly_idle();
             if (!wire.send(dialect_.head(reply.code, fields, reply.body.size()) + dialect_.body(reply.body) +
                            dialect_.end))

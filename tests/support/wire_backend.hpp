@@ -77,11 +77,15 @@ struct WireReply {
     /// Headers, half of the body, and that end.
     static WireReply cut(Ending ending) { return {Turn::cut_in_body, 200, std::string(2000, 'x'), ending, {}}; }
 
+    /// Waits in the middle of its body.
+    WireReply& pausing(milliseconds span) { return pause = span, *this; }
+
     Turn turn = Turn::whole;
     int code = 200;
     std::string body{};
     Ending ending = Ending::fin;
     std::string more_fields{};  // "Name: value\r\n", in the dialects with a CGI head
+    milliseconds pause{0};      // of a whole answer
 };
 
 class WireBackend {

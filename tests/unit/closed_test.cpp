@@ -68,6 +68,34 @@ TEST(Closed, NeedsTheSameMinimumOfCallsForASlowRate) {
     EXPECT_TRUE(step_of(fresh_closed(), ended_slow(Verdict::success, timed_window(20, 20)), policy).transition);
 }
 
+TEST(Closed, TripsAtACountOfFailuresWithinItsWindowWhateverIsBetweenThem) {
+    Policy policy = numb_policy();
+    policy.failure_count = 30;
+    EXPECT_FALSE(step_of(fresh_closed(), ended(Verdict::failure, window(5000, 29)), policy).transition);
+    expect_trip(fresh_closed(), step_of(fresh_closed(), ended(Verdict::failure, window(5000, 30)), policy),
+                Reason::failure_count, 0);
+    EXPECT_TRUE(step_of(fresh_closed(), ended(Verdict::tolerate, window(5000, 30)), policy).transition);
+    EXPECT_FALSE(step_of(fresh_closed(), ended(Verdict::success, window(5000, 30)), policy).transition);
+    policy.failure_count = 3;
+    EXPECT_FALSE(step_of(fresh_closed(), ended(Verdict::failure, window(19, 19)), policy).transition);
+    EXPECT_TRUE(step_of(fresh_closed(), ended(Verdict::failure, window(20, 3)), policy).transition);
+}
+
+TEST(Closed, NamesTheRateBeforeTheCountAndTheCountBeforeTheSlowRate) {
+    Policy policy = rate_policy(50);
+    policy.failure_count = 10;
+    policy.slow_call = {200, 50};
+    EXPECT_EQ(evidence({20, 10, 20, 10}, policy), Reason::failure_rate);
+    EXPECT_EQ(evidence({40, 10, 40, 20}, policy), Reason::failure_count);
+    EXPECT_EQ(evidence({40, 9, 40, 20}, policy), Reason::slow_rate);
+}
+
+TEST(Closed, NeverTripsBySlowCallsThatHaveNoRate) {
+    Policy policy = numb_policy();
+    policy.slow_call = {200, 0};
+    EXPECT_EQ(evidence({100, 0, 100, 100}, policy), Reason::none);
+}
+
 TEST(Closed, TripsWhenTheSlowRateReachesItsThreshold) {
     const Policy policy = slow_policy(30);
     EXPECT_FALSE(step_of(fresh_closed(), ended_slow(Verdict::success, timed_window(100, 29)), policy).transition);

@@ -1,4 +1,5 @@
 // A round of half-open: how many probes it admits, what each result of a probe does, and how the round ends.
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -178,6 +179,65 @@ TEST(HalfOpen, ReplacesAToleratedFailure) {
     apply(word, probe_ended(0, Verdict::success), policy);
     apply(word, probe_ended(1, Verdict::success), policy);
     EXPECT_EQ(word.state, State::closed);
+}
+
+TEST(HalfOpen, ReplacesNoToleratedFailureWhereTheRestOfTheRoundIsEnough) {
+    const Policy policy = probing(4, 4, 1, 3);
+    Word word = empty_round(4);
+    EXPECT_EQ(take_all(word, policy), 4U);
+    apply(word, probe_ended(0, Verdict::failure), policy);
+    EXPECT_EQ(take_all(word, policy), 0U);
+    for (unsigned slot = 1; slot < 4; ++slot)
+        apply(word, probe_ended(slot, Verdict::success), policy);
+    EXPECT_EQ(word.state, State::closed);
+}
+
+TEST(HalfOpen, AdmitsOneMoreProbeWhereThePolicyNowNeedsFewerSuccessesThanThereAre) {
+    Word word = empty_round(3);
+    word.successes = 2;
+    word.failures = 1;
+    const Policy policy = probing(3, 3, 1, 1);
+    EXPECT_EQ(take_all(word, policy), 1U);
+    apply(word, probe_ended(0, Verdict::success), policy);
+    EXPECT_EQ(word.state, State::closed);
+}
+
+TEST(HalfOpen, ToleratesAndNeedsSharesOfTheRoundThatItHas) {
+    Probes probes{.round = 4, .concurrent = 4, .tolerate = 50, .successes = 0, .max = 63, .is_tolerate_share = true};
+    for (std::uint32_t round = 1; round <= kMaxProbes; ++round) {
+        for (const std::uint32_t percent : {0U, 1U, 33U, 50U, 75U, 99U, 100U}) {
+            probes.tolerate = percent;
+            probes.successes = 0;
+            probes.is_successes_share = false;
+            EXPECT_EQ(tolerated(probes, round), std::min(round * percent / 100, 15U)) << percent << " % of " << round;
+            EXPECT_EQ(needed(probes, round), std::max(round - tolerated(probes, round), 1U));
+            if (percent == 0) continue;
+            probes.successes = percent;
+            probes.is_successes_share = true;
+            EXPECT_EQ(needed(probes, round), std::max(1U, (round * percent + 99) / 100))
+                << percent << " % of " << round;
+        }
+    }
+    Policy policy = default_policy();
+    policy.probes = {.round = 4,
+                     .concurrent = 8,
+                     .tolerate = 50,
+                     .successes = 75,
+                     .max = 8,
+                     .is_tolerate_share = true,
+                     .is_successes_share = true};
+    for (const auto& [round, failures, successes] : {std::array<std::uint8_t, 3>{4, 2, 3}, {8, 4, 6}, {5, 2, 4}}) {
+        Word word = empty_round(round);
+        word.slots = 1;
+        word.failures = failures;
+        EXPECT_TRUE(step_of(word, probe_ended(0, Verdict::failure), policy).transition) << +round;
+        --word.failures;
+        EXPECT_FALSE(step_of(word, probe_ended(0, Verdict::failure), policy).transition) << +round;
+        word.successes = static_cast<std::uint8_t>(successes - 1);
+        EXPECT_TRUE(step_of(word, probe_ended(0, Verdict::success), policy).transition) << +round;
+        --word.successes;
+        EXPECT_FALSE(step_of(word, probe_ended(0, Verdict::success), policy).transition) << +round;
+    }
 }
 
 TEST(HalfOpen, OpensAgainOnAFatalOutcomeWhateverItsTolerance) {

@@ -174,6 +174,8 @@ TEST(Policy, HasTheDocumentedDefaults) {
     EXPECT_EQ(policy.consecutive_failures, 5U);
     EXPECT_EQ(policy.slow_call.threshold, 0U);
     EXPECT_EQ(policy.slow_call.rate, 100U);
+    EXPECT_FALSE(policy.slow_call.until_end);
+    EXPECT_EQ(policy.failure_count, 0U);
     EXPECT_EQ(policy.open_time.base, 5'000U);
     EXPECT_EQ(policy.open_time.min, 1'000U);
     EXPECT_EQ(policy.open_time.max, 300'000U);
@@ -235,8 +237,38 @@ TEST(Contradiction, IsNotFoundWhereOneWayToTripIsLeft) {
     policy.failure_rate = 50;
     EXPECT_EQ(contradiction(policy), nullptr);
     policy = numb_policy();
+    policy.failure_count = 10;
+    EXPECT_EQ(contradiction(policy), nullptr);
+    policy = numb_policy();
     policy.slow_call.threshold = 200;
     EXPECT_EQ(contradiction(policy), nullptr);
+}
+
+TEST(Contradiction, IsALimitOfSlowCallsWithoutARateThatWouldBeTheOnlyWayToTrip) {
+    Policy policy = numb_policy();
+    policy.slow_call = {200, 0};
+    EXPECT_TRUE(blames(policy, "CircuitBreakerSlowCall"));
+    EXPECT_TRUE(blames(policy, "CircuitBreakerFailureCount"));
+    EXPECT_EQ(contradiction(policy, true), nullptr) << "a rule may say fatal";
+    policy.consecutive_failures = 5;
+    policy.window.calls = 10;
+    EXPECT_EQ(contradiction(policy), nullptr) << "without a rate it needs no minimum of calls";
+}
+
+TEST(Contradiction, IsACountOfFailuresThatTheWindowCanNeverHold) {
+    Policy policy = numb_policy();
+    policy.failure_count = 30;
+    policy.window.calls = 29;
+    EXPECT_TRUE(blames(policy, "CircuitBreakerFailureCount"));
+    EXPECT_TRUE(blames(policy, "CircuitBreakerWindow"));
+    policy.window.calls = 30;
+    EXPECT_EQ(contradiction(policy), nullptr);
+    policy.failure_count = 5;
+    policy.window.calls = 19;
+    EXPECT_TRUE(blames(policy, "CircuitBreakerMinimumCalls"));
+    policy.window.calls = 0;
+    policy.failure_count = kMaxFailureCount;
+    EXPECT_EQ(contradiction(policy), nullptr) << "a time may have any number of calls";
 }
 
 }  // namespace

@@ -121,7 +121,10 @@ TEST(AnyLife, AdmitsNoMoreProbesThanItsRoundsAllow) {
         const auto in_flight = static_cast<std::uint32_t>(std::popcount(after.slots));
         if (in_flight > static_cast<std::uint32_t>(std::popcount(before.slots))) {
             ASSERT_LE(in_flight, seen.policy.probes.concurrent) << at(seen);
-            ASSERT_TRUE(seen.event.early || in_flight + after.successes <= after.round) << at(seen);
+            const std::uint32_t promising = in_flight + after.successes;
+            ASSERT_TRUE(seen.event.early || in_flight == 1 || promising + after.failures <= after.round ||
+                        promising <= needed(seen.policy.probes, after.round))
+                << at(seen);
         }
         if (before.state == State::half_open) {
             ASSERT_EQ(after.round, before.round) << at(seen);
@@ -230,10 +233,30 @@ TEST(AnyLife, ComesToOpenWithFailuresUnlessItIsForced) {
     });
 }
 
+TEST(AnyLife, CanAlwaysEndItsRoundEitherWayWithTheProbesThatAreAdmitted) {
+    for_each_step(10'000, 300, [](const Seen& seen) {
+        const Word word = unpack(seen.step.word);
+        if (word.state != State::half_open) return;
+        for (const Verdict verdict : {Verdict::success, Verdict::failure}) {
+            Word round = word;
+            for (int i = 0; i < 200 && round.generation == word.generation; ++i) {
+                const std::uint32_t room = probe_room(round, seen.policy, seen.now);
+                const auto in_flight = static_cast<std::uint32_t>(std::popcount(round.slots));
+                ASSERT_TRUE(room > 0 || in_flight > 0) << at(seen) << " is stuck: " << ::testing::PrintToString(round);
+                ASSERT_TRUE(room == 0 || in_flight + room <= seen.policy.probes.concurrent) << at(seen);
+                if (in_flight == 0) apply(round, asks_with_lease(0), seen.policy, seen.now);
+                const auto slot = static_cast<unsigned>(std::countr_zero(round.slots));
+                apply(round, probe_ended(slot, verdict), seen.policy, seen.now);
+            }
+            ASSERT_NE(round.generation, word.generation) << at(seen);
+        }
+    });
+}
+
 /// Else the lives above would prove little.
 TEST(AnyLife, PassesOftenThroughEveryChangeThereIs) {
     std::array<std::array<int, kStates>, kStates> count{};
-    std::array<int, 13> reasons{};
+    std::array<int, kReasons> reasons{};
     int steps = 0;
     int highest_level = 0;
     for_each_step(1000, 300, [&](const Seen& seen) {

@@ -95,7 +95,9 @@ class Race {
             if (!word_.compare_exchange_strong(seen, step.word)) continue;
             const Word after = unpack(step.word);
             const auto in_flight = static_cast<std::uint32_t>(std::popcount(after.slots));
-            if (in_flight > policy_.probes.concurrent || in_flight + after.successes > after.round) {
+            const std::uint32_t promising = in_flight + after.successes;
+            if (in_flight > policy_.probes.concurrent ||
+                (promising + after.failures > after.round && promising > needed(policy_.probes, after.round))) {
                 too_many_.fetch_add(1);
             }
             if (step.transition || generation_of(step.word) != generation_of(seen)) {

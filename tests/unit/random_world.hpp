@@ -59,7 +59,8 @@ class RandomWorld {
         policy.minimum_calls = one_in(3) ? 1 : between(2, 30);
         policy.consecutive_failures = one_in(3) ? 0 : between(1, 8);
         policy.failure_rate = policy.consecutive_failures > 0 && one_in(3) ? 0 : between(1, 100);
-        if (one_in(2)) policy.slow_call = {200, between(1, 100)};
+        if (one_in(3)) policy.failure_count = between(1, 12);
+        if (one_in(2)) policy.slow_call = {200, one_in(5) ? 0 : between(1, 100)};
         const std::uint32_t factors[] = {1000, 1500, 2000, 3000, 100'000};
         const Millis base = one_in(5) ? between(100, static_cast<std::uint32_t>(kDay)) : between(100, 3000);
         policy.open_time = {base, base + upto(kDay - base), factors[upto(4)], upto(100), one_in(2)};
@@ -68,7 +69,9 @@ class RandomWorld {
         policy.probes.round = round;
         policy.probes.concurrent = between(1, std::min(round, kMaxConcurrent));
         policy.probes.tolerate = one_in(2) ? 0 : upto(kMaxTolerate);
-        policy.probes.successes = between(1, round);
+        policy.probes.successes = one_in(3) ? 0 : between(1, round);
+        if (one_in(3)) policy.probes.is_tolerate_share = true, policy.probes.tolerate = upto(100);
+        if (one_in(4)) policy.probes.is_successes_share = true, policy.probes.successes = between(1, 100);
         policy.probes.max = round;
         if (one_in(2)) policy.ramp_up = {one_in(5) ? kDay : between(100, 5000), upto(100)};
         return policy;
@@ -82,7 +85,7 @@ class RandomWorld {
         return kOthers[upto(is_fatal_possible_ ? 7 : 6)];
     }
 
-    bool is_slow() { return policy_.slow_call.threshold > 0 && !is_neutral_ && upto(99) >= health_; }
+    bool is_slow() { return policy_.slow_call.has_rate() && !is_neutral_ && upto(99) >= health_; }
 
     template <typename Carry>
     void happen(Carry carry) {
@@ -180,7 +183,7 @@ class RandomWorld {
         if (event.verdict == Verdict::ignore && !event.slow) return;
         sums_.calls += 1;
         sums_.failures += event.verdict != Verdict::success && event.verdict != Verdict::ignore;
-        if (policy_.slow_call.threshold == 0) return;
+        if (!policy_.slow_call.has_rate()) return;
         sums_.timed_calls += 1;
         sums_.slow_calls += event.slow;
     }

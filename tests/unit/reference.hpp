@@ -6,6 +6,7 @@
 #define CIRCUITBREAKER_TESTS_UNIT_REFERENCE_HPP
 
 #include <bitset>
+#include <cmath>
 
 #include "vocabulary.hpp"
 
@@ -151,7 +152,7 @@ class Reference {
                 is_early_ = now < open_until_;
                 return {Decision::probe, !is_early_};
             case State::half_open:
-                if (!event.early && slots_.count() + successes_ >= round_) return {Decision::refuse};
+                if (!event.early && !has_round_for_more(policy)) return {Decision::refuse};
                 if (slots_.count() >= policy.probes.concurrent) return {Decision::refuse};
                 if (!has_lease) return {Decision::probe};
                 if (slots_.test(event.slot)) return {Decision::refuse};
@@ -159,6 +160,24 @@ class Reference {
                 return {Decision::probe};
         }
         return {Decision::refuse};
+    }
+
+    /// At least one success; none fewer than the round has probes that may not fail.
+    [[nodiscard]] std::uint32_t needed(const Policy& policy) const {
+        const Probes& probes = policy.probes;
+        double wanted = probes.successes;
+        if (probes.is_successes_share) wanted = std::ceil(round_ * probes.successes / 100.0);
+        if (probes.successes == 0) wanted = round_ - 1.0 * tolerated(policy);
+        return static_cast<std::uint32_t>(std::max(1.0, std::min<double>(wanted, round_)));
+    }
+    [[nodiscard]] std::uint32_t tolerated(const Policy& policy) const {
+        const double share = policy.probes.is_tolerate_share ? round_ / 100.0 : 1.0;
+        return std::min(15U, static_cast<std::uint32_t>(std::floor(share * policy.probes.tolerate + 1e-9)));
+    }
+    /// The round has probes left; or it can't succeed without one more; or nothing else will end it.
+    [[nodiscard]] bool has_round_for_more(const Policy& policy) const {
+        const std::size_t at_most = slots_.count() + successes_;
+        return slots_.none() || at_most < needed(policy) || at_most + failures_ < round_;
     }
 
     static bool is_rate_reached(std::uint32_t bad, std::uint32_t calls, std::uint32_t percent, const Policy& policy) {
@@ -178,7 +197,10 @@ class Reference {
             if (policy.failure_rate > 0) {
                 trips |= is_rate_reached(sums.failures, sums.calls, policy.failure_rate, policy);
             }
-            if (policy.slow_call.threshold > 0) {
+            if (policy.failure_count > 0 && sums.calls >= policy.minimum_calls) {
+                trips |= sums.failures >= policy.failure_count;
+            }
+            if (policy.slow_call.threshold > 0 && policy.slow_call.rate > 0) {
                 trips |= is_rate_reached(sums.slow_calls, sums.timed_calls, policy.slow_call.rate, policy);
             }
         }
@@ -207,10 +229,10 @@ class Reference {
         slots_.reset(event.slot);
         if (event.verdict == Verdict::fatal) return reopen(level_ + 1, now, open_for);
         if (event.verdict == Verdict::failure || event.slow) {
-            if (++failures_ > policy.probes.tolerate) return reopen(level_ + 1, now, open_for);
+            if (++failures_ > tolerated(policy)) return reopen(level_ + 1, now, open_for);
         } else if (event.verdict != Verdict::success) {
             if (++neutral_ == 15) return reopen(level_, now, open_for);
-        } else if (++successes_ >= std::min(policy.probes.successes, round_)) {
+        } else if (++successes_ >= needed(policy)) {
             enter(policy.ramp_up.duration > 0 ? State::recovering : State::closed);
             ramp_start_ = now;
             is_proven_ = false;

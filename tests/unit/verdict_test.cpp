@@ -163,11 +163,27 @@ TEST(Codes, AreAStatusARangeOrAClass) {
     EXPECT_EQ(range.last, range.first);
 }
 
+TEST(Codes, AreAllStatusesOfOneFirstDigit) {
+    CodeRange range{};
+    for (unsigned digit = 1; digit <= 9; ++digit) {
+        ASSERT_TRUE(parse_codes(std::to_string(digit) + "xx", range));
+        EXPECT_EQ(range.first, digit * 100);
+        EXPECT_EQ(range.last, digit * 100 + 99);
+    }
+    for (const auto& [text, first, last] : std::vector<std::tuple<std::string, unsigned, unsigned>>{
+             {"4xx-5xx", 400, 599}, {"429-5xx", 429, 599}, {"4xx-502", 400, 502}, {"5xx-5xx", 500, 599}}) {
+        ASSERT_TRUE(parse_codes(text, range)) << text;
+        EXPECT_EQ(range.first, first) << text;
+        EXPECT_EQ(range.last, last) << text;
+    }
+}
+
 TEST(Codes, AreNothingElse) {
     CodeRange range{};
     for (const std::string_view wrong :
-         {"", "99", "1000", "0503", "50", "5xx", "504-502", "502-", "-504", "502-504-505", "502 ", "+50", "none",
-          "Timeout", "502-timeout", "999-1000", "99999999999"}) {
+         {"",     "99",   "1000", "0503",    "50",          "0xx",      "5x",         "5x0",  "x5x",
+          "5XX",  "5xxx", "50x",  "5xx-500", "5xx-4xx",     "504-502",  "502-",       "-504", "502-504-505",
+          "502 ", "+50",  "none", "Timeout", "502-timeout", "999-1000", "99999999999"}) {
         EXPECT_FALSE(parse_codes(wrong, range)) << '"' << wrong << '"';
     }
 }

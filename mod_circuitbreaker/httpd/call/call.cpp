@@ -56,17 +56,21 @@ void finish_call(RequestState& state, core::Outcome outcome) noexcept {
     const core::Policy& policy = call.target.breaker->policy;
     shm::Ending ending;
     ending.outcome = outcome;
-    const Judgement judgement = judge(state, outcome, true);
+    const core::Millis at = now();
+    ending.is_timed = is_timed(state, outcome);
+    ending.slow = ending.is_timed && is_slow(state, at);
+    const Judgement judgement = judge(state, outcome, true, ending.slow);
     ending.verdict = judgement.verdict;
-    call.ended.verdict = judgement.verdict;
     call.ended.was_probe = call.is_probe();
+    ending.is_slow_judged = judgement.is_by_slowness();
+    call.ended.failover_verdict =
+        judgement.is_by_slowness() ? verdict_for_failover(state, outcome, true, ending.slow) : judgement.verdict;
     if (policy.open_time.retry_after && core::is_status(outcome)) {
         ending.least_open_time = call.has_headers() ? call.seen.retry_after : retry_after_of(state.r);
     }
     ending.is_kept = call.seen.is_kept;
-    ending.is_timed = is_timed(state, outcome);
-    ending.slow = ending.is_timed && is_slow(state);
-    ending.latency = latency_of(state, now());
+    ending.latency = latency_of(state, at);
+    if (ending.slow && ending.latency <= policy.slow_call.threshold) ending.until_end = time_to_end(state, at);
     ending.method = static_cast<std::uint8_t>(state.r->method_number);
     if (policy.record_path) ending.path = recorded_path(state.r);
     const char* const verdict = verdict_text(state.r->pool, judgement, outcome);

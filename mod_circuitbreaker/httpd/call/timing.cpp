@@ -33,14 +33,25 @@ bool is_timed(const RequestState& state, Outcome outcome) noexcept {
            outcome == Outcome::reset || outcome == Outcome::protocol;
 }
 
-bool is_slow(const RequestState& state) noexcept {
-    const core::Millis threshold = state.call.target.breaker->policy.slow_call.threshold;
-    return threshold > 0 && has_all(state) && latency_of(state, now()) > threshold;
+core::Millis settles_at(const RequestState& state) noexcept {
+    return state.call.seen.headers_at + settle_time(state.r, *state.call.target.breaker);
+}
+
+core::Millis time_to_end(const RequestState& state, core::Millis at) noexcept {
+    const core::Millis end = std::min(at, settles_at(state));
+    const core::Millis others = sent_at(state) + state.call.seen.passing_on;
+    return end > others ? end - others : 0;
+}
+
+bool is_slow(const RequestState& state, core::Millis at) noexcept {
+    const core::SlowCall& limit = state.call.target.breaker->policy.slow_call;
+    if (limit.threshold == 0 || !has_all(state)) return false;
+    if (latency_of(state, at) > limit.threshold) return true;
+    return limit.until_end && state.call.has_headers() && time_to_end(state, at) > limit.threshold;
 }
 
 bool has_settled(const RequestState& state) noexcept {
-    const Call& call = state.call;
-    return call.has_headers() && now() - call.seen.headers_at >= settle_time(state.r, *call.target.breaker);
+    return state.call.has_headers() && now() >= settles_at(state);
 }
 
 }  // namespace cb::httpd

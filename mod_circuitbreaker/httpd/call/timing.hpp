@@ -21,8 +21,15 @@ namespace cb::httpd {
 /// Does the member have the whole request, as far as that is known?
 [[nodiscard]] bool has_all(const RequestState& state) noexcept;
 
-/// Is the call slower than CircuitBreakerSlowCall by now?
-[[nodiscard]] bool is_slow(const RequestState& state) noexcept;
+/// Once the headers are here: time from sent_at() to `at`, or to the moment at which the call is judged by its headers
+/// (CircuitBreakerSettle). Without the time that went by while the answer was passed on to the client.
+[[nodiscard]] core::Millis time_to_end(const RequestState& state, core::Millis at) noexcept;
+
+/// Is the call slower than CircuitBreakerSlowCall, if nothing more comes of its answer before `at`?
+[[nodiscard]] bool is_slow(const RequestState& state, core::Millis at) noexcept;
+
+/// When a call is judged by its headers.
+[[nodiscard]] core::Millis settles_at(const RequestState& state) noexcept;
 
 /// Has the response gone on for longer than CircuitBreakerSettle after its headers? Then the call is judged by the
 /// headers, however the response ends.

@@ -187,12 +187,12 @@ void note_end_for_rules(RequestState& state, int rv) noexcept {
     if (rv == OK && !state.call.is_broken_off() && !sample.is_over) sample.is_whole = true;
 }
 
-Judgement judge(const RequestState& state, core::Outcome outcome, bool with_body) noexcept {
+Judgement judge(const RequestState& state, core::Outcome outcome, bool with_body, bool slow) noexcept {
     const Call& call = state.call;
     const VerdictRule* found = nullptr;
     const StatusForRules status(*state.r, outcome);
     for_each_rule(state, [&](const VerdictRule& rule, int number) noexcept {
-        if (!core::matches(rule.codes, outcome)) return false;
+        if (!core::matches(rule.codes, outcome) || (rule.is_for_slow && !slow)) return false;
         if (needs_body(rule) && !(with_body && body_matches(call.answer.sample, rule))) return false;
         if (!(call.answer.expressions != nullptr ? call.answer.expressions[number] : is_true(state, rule)))
             return false;
@@ -203,12 +203,21 @@ Judgement judge(const RequestState& state, core::Outcome outcome, bool with_body
     return {core::builtin_verdict(outcome, call.target.breaker->failing_statuses), nullptr};
 }
 
+core::Verdict verdict_for_failover(const RequestState& state, core::Outcome outcome, bool with_body,
+                                   bool slow) noexcept {
+    const Judgement judgement = judge(state, outcome, with_body, slow);
+    const bool is_failure = judgement.verdict == core::Verdict::failure || judgement.verdict == core::Verdict::fatal;
+    if (!is_failure || !judgement.is_by_slowness()) return judgement.verdict;
+    return judge(state, outcome, with_body, false).verdict;
+}
+
 const char* verdict_text(apr_pool_t* p, const Judgement& judgement, core::Outcome outcome) noexcept {
     const char* const verdict = core::name(judgement.verdict);
     if (judgement.rule == nullptr && judgement.verdict == core::Verdict::success) return verdict;
     if (judgement.rule != nullptr && judgement.rule->reason != nullptr) {
         return apr_pstrcat(p, verdict, ":", judgement.rule->reason, nullptr);
     }
+    if (judgement.is_by_slowness()) return apr_pstrcat(p, verdict, ":slow", nullptr);
     if (core::is_status(outcome)) return apr_psprintf(p, "%s:%d", verdict, static_cast<int>(outcome));
     return outcome == core::Outcome::none ? verdict : apr_pstrcat(p, verdict, ":", core::class_name(outcome), nullptr);
 }

@@ -159,10 +159,18 @@ void note_headers(RequestState& state) noexcept {
     if (call.target.breaker->policy.open_time.retry_after) call.seen.retry_after = retry_after_of(state.r);
     note_headers_for_rules(state);
     if (!call.is_probe()) return;
-    core::Verdict verdict = judge(state, answer_outcome(state), false).verdict;
-    if (is_slow(state) && verdict != core::Verdict::fatal) verdict = core::Verdict::failure;
-    // A thread that is blocked in a silent stream runs no code of ours. Whoever asks for the slot next settles it.
-    mark(call, shm::provisional(verdict), call.seen.headers_at + settle_time(state.r, *call.target.breaker));
+    const core::Outcome answer = answer_outcome(state);
+    call.seen.by_headers[0] = judge(state, answer, false, false).verdict;
+    const Judgement slow = judge(state, answer, false, true);
+    const bool is_failed = !slow.is_by_slowness() && slow.verdict != core::Verdict::fatal;
+    call.seen.by_headers[1] = is_failed ? core::Verdict::failure : slow.verdict;
+    mark_answer(state, call.seen.headers_at);
+}
+
+void mark_answer(RequestState& state, core::Millis at) noexcept {
+    Call& call = state.call;
+    if (!call.is_probe() || !call.has_headers() || call.is_finished()) return;
+    mark(call, shm::provisional(call.seen.by_headers[is_slow(state, at)]), settles_at(state));
 }
 
 void prepare_run(RequestState& state, const proxy_worker& worker) noexcept {

@@ -20,6 +20,10 @@ void prepare_run(RequestState& state, const proxy_worker& worker) noexcept;
 /// The answer begins: notes its status, and what the rules need of its headers. It may turn out that there are none.
 void note_headers(RequestState& state) noexcept;
 
+/// Notes in a probe's lease what the probe counts as, if nothing more comes of its answer before `at`. A thread that is
+/// blocked runs no code of ours; then whoever asks for the slot after the probe's deadline settles it.
+void mark_answer(RequestState& state, core::Millis at) noexcept;
+
 }  // namespace cb::httpd
 
 #endif

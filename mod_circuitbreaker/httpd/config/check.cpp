@@ -114,6 +114,35 @@ void tell_of_retry_without_effect(apr_pool_t* temporary, server_rec* main_server
                      });
 }
 
+/// Rules with the condition `slow` where CircuitBreakerSlowCall is Off.
+void warn_of_slow_rules(apr_pool_t* temporary, server_rec* main_server) noexcept {
+    int members = 0;
+    const char* of_first = "";
+    const ap_directive_t* where = nullptr;
+    bool is_any_limited = false;
+    for_each_breaker(temporary, main_server,
+                     [&](const server_rec*, const proxy_balancer* balancer, const proxy_worker& worker,
+                         const Settings& settings) noexcept {
+                         if (settings.policy.mode == core::Mode::off) return;
+                         const bool is_limited = settings.policy.slow_call.threshold > 0;
+                         is_any_limited = is_any_limited || is_limited;
+                         const VerdictRule* const of_all = slow_rule(settings.rules);
+                         const VerdictRule* const slow = of_all != nullptr ? of_all : slow_rule(settings.probe_rules);
+                         if (is_limited || slow == nullptr || members++ > 0) return;
+                         of_first = apr_pstrcat(temporary, " for member ", worker.s->name_ex,
+                                                balancer != nullptr ? " of " : "",
+                                                balancer != nullptr ? balancer->s->name : "", nullptr);
+                         where = slow->where;
+                     });
+    if (members == 0 && !is_any_limited) where = runtime.slow_rule_for_requests;
+    if (where == nullptr) return;
+    ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_WARNING, 0, main_server,
+                 "mod_circuitbreaker: %s never holds%s%s, as CircuitBreakerSlowCall is Off there: set it, or remove "
+                 "the rule",
+                 with_place(temporary, nullptr, *where), of_first,
+                 members > 1 ? apr_psprintf(temporary, " and %d more", members - 1) : "");
+}
+
 bool has_balancers(const server_rec* main_server) noexcept {
     for (const server_rec* s = main_server; s != nullptr; s = s->next) {
         if (proxy_conf(s)->balancers->nelts > 0) return true;
@@ -149,6 +178,7 @@ bool check_configuration(apr_pool_t* temporary, server_rec* main_server) noexcep
     }
     if (!is_second_reading()) {
         warn_of_members_without(temporary, main_server);
+        warn_of_slow_rules(temporary, main_server);
         warn_of_unused_sections(temporary, main_server);
         warn_of_virtual_hosts(temporary, main_server);
         tell_of_retry_without_effect(temporary, main_server);

@@ -71,6 +71,11 @@ const char* on_directive(cmd_parms* cmd, void* mconfig, int argc, char* const ar
     if (error != nullptr) return error;
     // Which member it will meet is not known before the request (core::contradiction).
     if (is_for_request && has_fatal(settings->rules)) runtime.has_fatal_for_requests = true;
+    if (is_for_request && runtime.slow_rule_for_requests == nullptr) {
+        const VerdictRule* const of_all = slow_rule(settings->rules);
+        const VerdictRule* const slow = of_all != nullptr ? of_all : slow_rule(settings->probe_rules);
+        if (slow != nullptr) runtime.slow_rule_for_requests = slow->where;
+    }
     runtime.wants_timer = runtime.wants_timer || settings->policy.open_time.notice > 0 ||
                           settings->policy.health_check != core::HealthCheck::off;
     if (directive == Directive::fallback && settings->fallback != nullptr) {

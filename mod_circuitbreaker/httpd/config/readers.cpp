@@ -56,6 +56,14 @@ const char* read_consecutive_failures(const Words& words, std::uint32_t& consecu
     return words.wrong(words.word[0], "a whole number from 1 to 1023, or Off");
 }
 
+const char* read_failure_count(const Words& words, std::uint32_t& failure_count) noexcept {
+    failure_count = 0;
+    if (is_word(words.word[0], "Off") || parse_number(words.word[0], 1, core::kMaxFailureCount, failure_count)) {
+        return nullptr;
+    }
+    return words.wrong(words.word[0], "a whole number from 1 to 10000, or Off");
+}
+
 const char* read_slow_call(const Words& words, core::SlowCall& slow_call) noexcept {
     slow_call = core::SlowCall{};
     if (is_word(words.word[0], "Off")) {
@@ -65,9 +73,21 @@ const char* read_slow_call(const Words& words, core::SlowCall& slow_call) noexce
         return words.wrong(words.word[0], "a duration from 1ms to 24h (\"2s\"), or Off");
     }
     for (int i = 1; i < words.count; ++i) {
-        const char* const rate = value_of(words.word[i], "rate");
-        if (rate == nullptr || !parse_percent(rate, 1, slow_call.rate)) {
-            return words.wrong(words.word[i], "rate=PERCENT from 1 to 100 (\"rate=50%\")");
+        const char* const word = words.word[i];
+        if (const char* const rate = value_of(word, "rate")) {
+            if (is_word(rate, "Off")) {
+                slow_call.rate = 0;
+            } else if (!parse_percent(rate, 1, slow_call.rate)) {
+                return words.wrong(word, "rate=PERCENT from 1 to 100 (\"rate=50%\"), or rate=Off");
+            }
+        } else if (const char* const until = value_of(word, "until")) {
+            slow_call.until_end = is_word(until, "end");
+            if (!slow_call.until_end && !is_word(until, "first-byte")) {
+                return words.wrong(word, "until=first-byte or until=end");
+            }
+        } else {
+            return words.wrong(word,
+                               "rate=PERCENT from 1 to 100 (\"rate=50%\"), rate=Off, until=first-byte or until=end");
         }
     }
     return nullptr;

@@ -1,7 +1,19 @@
+#include <cstring>
+
 #include "parse.hpp"
 #include "readers.hpp"
 
 namespace cb::httpd {
+namespace {
+
+/// `least`..`most`, or with a percent sign a share of the round, `least_percent`..100.
+bool parse_share(const char* text, std::uint32_t least, std::uint32_t most, std::uint32_t least_percent,
+                 std::uint32_t& value, bool& is_share) noexcept {
+    is_share = *text != '\0' && text[std::strlen(text) - 1] == '%';
+    return is_share ? parse_percent(text, least_percent, value) : parse_number(text, least, most, value);
+}
+
+}  // namespace
 
 const char* read_open_time(const Words& words, core::OpenTime& open) noexcept {
     open = core::OpenTime{};
@@ -63,10 +75,8 @@ const char* read_probes(const Words& words, core::Probes& probes) noexcept {
         return words.wrong(words.word[0], "a number of probes from 1 to 63");
     }
     // What is not said follows from the number of probes; a concurrent of 0 stands for that.
-    probes.concurrent = 0;
-    probes.tolerate = 0;
-    probes.successes = probes.round;
-    probes.max = probes.round;
+    probes = core::Probes{.round = probes.round, .concurrent = 0, .successes = 0, .max = probes.round};
+    bool has_successes = false;
     for (int i = 1; i < words.count; ++i) {
         const char* const word = words.word[i];
         if (const char* concurrent = value_of(word, "concurrent")) {
@@ -74,13 +84,14 @@ const char* read_probes(const Words& words, core::Probes& probes) noexcept {
                 return words.wrong(word, "concurrent=N from 1 to 16");
             }
         } else if (const char* tolerate = value_of(word, "tolerate")) {
-            if (!parse_number(tolerate, 0, core::kMaxTolerate, probes.tolerate)) {
-                return words.wrong(word, "tolerate=N from 0 to 15");
+            if (!parse_share(tolerate, 0, core::kMaxTolerate, 0, probes.tolerate, probes.is_tolerate_share)) {
+                return words.wrong(word, "tolerate=N from 0 to 15, or a share of the round (\"tolerate=50%\")");
             }
         } else if (const char* successes = value_of(word, "successes")) {
-            if (!parse_number(successes, 1, core::kMaxProbes, probes.successes)) {
-                return words.wrong(word, "successes=N from 1 to 63");
+            if (!parse_share(successes, 1, core::kMaxProbes, 1, probes.successes, probes.is_successes_share)) {
+                return words.wrong(word, "successes=N from 1 to 63, or a share of the round (\"successes=75%\")");
             }
+            has_successes = true;
         } else if (const char* max = value_of(word, "max")) {
             if (!parse_number(max, 1, core::kMaxProbes, probes.max)) {
                 return words.wrong(word, "max=N from 1 to 63");
@@ -101,7 +112,11 @@ const char* read_probes(const Words& words, core::Probes& probes) noexcept {
         return words.contradiction(apr_psprintf(words.cmd->pool, "concurrent=%u is more than the %u probes of a round",
                                                 probes.concurrent, probes.max));
     }
-    if (probes.successes > probes.round) {
+    // As many as are left beside the tolerated failures. With a share that depends on the round: core::needed().
+    if (!has_successes && !probes.is_tolerate_share) {
+        probes.successes = core::needed(probes, probes.round);
+    }
+    if (!probes.is_successes_share && probes.successes > probes.round) {
         return words.contradiction(apr_psprintf(
             words.cmd->pool, "successes=%u is more than the %u probes of a round, so it could never recover",
             probes.successes, probes.round));

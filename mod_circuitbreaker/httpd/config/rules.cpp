@@ -14,9 +14,9 @@ using core::Verdict;
 
 constexpr const char* kVerdictsAllowed = "success, failure, fatal, tolerate or ignore";
 constexpr const char* kConditionsAllowed =
-    "a status (503), a range of statuses (500-599, from 100 to 999), a class (connect, timeout, reset, stale, "
-    "truncated, "
-    "protocol, local, client, upload), \"expr=EXPRESSION\", \"json=/POINTER:VALUE\" or \"body=/REGEX/\"";
+    "a status (503), all statuses of one first digit (5xx), a range of statuses (500-599, from 100 to 999), a class "
+    "(connect, timeout, reset, stale, truncated, protocol, local, client, upload), slow, \"expr=EXPRESSION\", "
+    "\"json=/POINTER:VALUE\" or \"body=/REGEX/\"";
 
 const char* read_regex(const Words& words, const char* word, const char* text, Condition& condition) noexcept {
     const char* const end = std::strrchr(text, '/');
@@ -99,6 +99,10 @@ const char* read_verdict_rule(const Words& words, RuleList& list) noexcept {
         const char* const word = words.word[i];
         Condition condition;
         const char* error = nullptr;
+        if (is_word(word, "slow")) {
+            rule->is_for_slow = true;
+            continue;
+        }
         if (read_condition(words, word, condition, error)) {
             if (error != nullptr) return error;
             if (rule->reason == nullptr) rule->reason = reason_of(p, word, condition);
@@ -112,6 +116,7 @@ const char* read_verdict_rule(const Words& words, RuleList& list) noexcept {
         }
         ++rule->codes.ranges;
     }
+    rule->where = words.cmd->directive;
     rule->codes.range = ranges;
     rule->conditions = conditions;
     const VerdictRule* const one = rule;
@@ -152,6 +157,13 @@ bool has_fatal(RuleList list) noexcept {
         if (list.rule[i]->codes.verdict == Verdict::fatal) return true;
     }
     return false;
+}
+
+const VerdictRule* slow_rule(RuleList list) noexcept {
+    for (int i = 0; i < list.count; ++i) {
+        if (list.rule[i]->is_for_slow) return list.rule[i];
+    }
+    return nullptr;
 }
 
 }  // namespace cb::httpd

@@ -25,7 +25,9 @@ struct VerdictRule {
     core::Rule codes;
     const Condition* conditions;
     int count;
-    const char* reason;  // "json=/error_code"; nullptr where statuses and classes say it all
+    bool is_for_slow;    // has the condition `slow`
+    const char* reason;  // "json=/error_code"; nullptr where statuses, classes and `slow` say it all
+    const ap_directive_t* where;
 };
 
 /// Rules in the order in which they are tried.
@@ -48,6 +50,8 @@ struct RuleList {
 [[nodiscard]] core::Rule failing_statuses(apr_pool_t* p, const proxy_balancer* balancer) noexcept;
 
 [[nodiscard]] bool has_fatal(RuleList list) noexcept;
+/// The first of the rules that has the condition `slow`; nullptr if none has.
+[[nodiscard]] const VerdictRule* slow_rule(RuleList list) noexcept;
 
 }  // namespace cb::httpd
 

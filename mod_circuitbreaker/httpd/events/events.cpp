@@ -22,6 +22,7 @@ void evidence_text(char (&text)[kMaxText], const shm::Change& change) noexcept {
     const core::Sums& sums = change.sums;
     switch (change.reason) {
         case core::Reason::failure_rate:
+        case core::Reason::failure_count:
             apr_snprintf(text, kMaxText, ", %u of %u calls failed", sums.failures, sums.calls);
             break;
         case core::Reason::slow_rate:

@@ -91,17 +91,27 @@ bool go_on(RequestState& state, apr_bucket_brigade* bb, bool is_end) noexcept {
 /// too, and the member may break off because of that.
 apr_status_t pass_timed(RequestState& state, ap_filter_t* f, apr_bucket_brigade* bb, bool is_end) noexcept {
     Call& call = state.call;
-    if (is_end || call.is_finished()) return pass_or_hold(state, f, bb, is_end);
+    if (call.is_finished()) return pass_or_hold(state, f, bb, is_end);
+    const core::Millis before = now();
+    if (is_end) {  // and not finished: SCGI's whole response, whose time is the member's and the client's
+        const apr_status_t rv = pass_or_hold(state, f, bb, is_end);
+        call.seen.passing_on += now() - before;
+        return rv;
+    }
     constexpr core::Millis kPause =
         20;  // a longer one since the last part was passed on: mod_proxy was waiting for the member
-    const core::Millis before = now();
     if (call.seen.caught_up_at == 0 || before - call.seen.passed_at >= kPause) {
         call.seen.caught_up_at = before;
         call.seen.client_wait = 0;
     }
+    // If the client does not read on, or the member is silent afterwards, this thread may be blocked at the deadline.
+    const bool is_timed_to_end = call.target.breaker->policy.slow_call.until_end;
+    if (is_timed_to_end) mark_answer(state, before);
     const apr_status_t rv = pass_or_hold(state, f, bb, is_end);
     call.seen.passed_at = now();
     call.seen.client_wait += call.seen.passed_at - before;
+    call.seen.passing_on += call.seen.passed_at - before;
+    if (is_timed_to_end) mark_answer(state, settles_at(state));
     return rv;
 }
 

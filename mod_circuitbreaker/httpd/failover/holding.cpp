@@ -2,8 +2,10 @@
 
 #include "failover.hpp"
 #include "httpd/call/outcome.hpp"
+#include "httpd/call/timing.hpp"
 #include "httpd/call/verdicts.hpp"
 #include "httpd/events/probe_event.hpp"
+#include "httpd/runtime.hpp"
 
 namespace cb::httpd {
 namespace {
@@ -54,7 +56,8 @@ void begin_holding(RequestState& state) noexcept {
     if (state.failover.before == nullptr || call.is_finished()) return;
     const bool is_answer = call.has_headers() && !call.is_broken_off();
     const core::Outcome outcome = is_answer ? answer_outcome(state) : outcome_of(state, HTTP_BAD_GATEWAY);
-    if (withhold(state, outcome, judge(state, outcome, false).verdict)) {
+    const bool slow = is_timed(state, outcome) && is_slow(state, now());
+    if (withhold(state, outcome, verdict_for_failover(state, outcome, false, slow))) {
         call.answer.hold = Hold::withheld;
     } else if (is_answer && call.answer.sample.is_wanted && may_withhold(state)) {
         call.answer.hold = Hold::undecided;
@@ -63,7 +66,8 @@ void begin_holding(RequestState& state) noexcept {
 
 apr_status_t pass_or_hold(RequestState& state, ap_filter_t* f, apr_bucket_brigade* bb, bool is_end) noexcept {
     Call& call = state.call;
-    if (call.answer.hold == Hold::undecided && is_end && withhold(state, answer_outcome(state), call.ended.verdict)) {
+    if (call.answer.hold == Hold::undecided && is_end &&
+        withhold(state, answer_outcome(state), call.ended.failover_verdict)) {
         call.answer.hold = Hold::withheld;
     }
     switch (call.answer.hold) {
@@ -84,7 +88,7 @@ bool is_withheld_at_end(RequestState& state, core::Outcome outcome) noexcept {
     const Call& call = state.call;
     if (call.answer.hold == Hold::withheld) return true;
     if (call.answer.hold == Hold::none && call.is_answering()) return false;
-    return withhold(state, outcome, call.ended.verdict);
+    return withhold(state, outcome, call.ended.failover_verdict);
 }
 
 HeldAnswer held_answer(const Call& call) noexcept {

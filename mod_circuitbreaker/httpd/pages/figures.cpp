@@ -116,7 +116,14 @@ Value span(const M& member, std::uint32_t) noexcept {
 }
 Value slow_limit(const M& member, std::uint32_t) noexcept {
     const core::SlowCall& slow = member.policy.slow_call;
-    return {slow.threshold > 0 ? slow.rate : 0, slow.threshold > 0};
+    return {slow.has_rate() ? slow.rate : 0, slow.has_rate()};
+}
+/// Of the present round, or of the first one that would begin.
+Value needed(const M& member, std::uint32_t) noexcept {
+    return {core::needed(member.policy.probes, member.round())};
+}
+Value tolerated(const M& member, std::uint32_t) noexcept {
+    return {core::tolerated(member.policy.probes, member.round())};
 }
 Value failure_ratio(const M& member, std::uint32_t) noexcept {
     return {member.sums.failures, true, member.sums.calls};
@@ -191,9 +198,9 @@ constexpr Figure kFigures[] = {
     {Part::probes, {{"overdue"}, {"Probes-overdue"}}, at<&M::leases, &shm::LeaseCounts::overdue>},
     {Part::probes, {{"concurrent"}, {"Probes-limit"}}, at<&M::policy, &Policy::probes, &core::Probes::concurrent>},
     {Part::probes, {{"succeeded"}, {"Probes-succeeded"}}, at<&M::word, &core::Word::successes>},
-    {Part::probes, {{"needed"}}, at<&M::policy, &Policy::probes, &core::Probes::successes>},
+    {Part::probes, {{"needed"}}, needed},
     {Part::probes, {{"failed"}, {"Probes-failed"}}, at<&M::word, &core::Word::failures>},
-    {Part::probes, {{"tolerated"}}, at<&M::policy, &Policy::probes, &core::Probes::tolerate>},
+    {Part::probes, {{"tolerated"}}, tolerated},
     {Part::probes, {{"neutral"}}, at<&M::word, &core::Word::neutral>},
 
     {Part::load, {{"in_flight"}, {"In-flight"}, {"InFlight", 1}}, at<&M::in_flight>},
@@ -201,6 +208,7 @@ constexpr Figure kFigures[] = {
 
     {Part::limits, {{"minimum_calls"}, {"Minimum-calls"}}, at<&M::policy, &Policy::minimum_calls>},
     {Part::limits, {{"failure_percent"}, {"Failure-percent-limit"}}, limit<&M::policy, &Policy::failure_rate>},
+    {Part::limits, {{"failure_count"}, {"Failure-count-limit"}}, limit<&M::policy, &Policy::failure_count>},
     {Part::limits, {{"slow_percent", 2}, {"Slow-percent-limit"}}, slow_limit},
     {Part::limits, {{"slow_call_ms", 1}, {"Slow-call-ms"}},
      limit<&M::policy, &Policy::slow_call, &core::SlowCall::threshold>},

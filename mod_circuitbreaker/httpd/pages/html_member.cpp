@@ -67,14 +67,17 @@ void write_row(const HtmlOut& out, const MemberSnapshot& member) noexcept {
     out.put("</td><td data-label=\"Failures\">");
     if (policy.failure_rate > 0) {
         write_rate(out, member, member.sums.failures, member.sums.calls, policy.failure_rate);
+    } else if (policy.failure_count > 0) {
+        out.print("%u<span class=\"sub\">of %u calls; opens at %u</span>", member.sums.failures, member.sums.calls,
+                  policy.failure_count);
     } else {
         out.print("%u<span class=\"sub\">of %u calls; rate off</span>", member.sums.failures, member.sums.calls);
     }
     out.put("</td><td data-label=\"Slow calls\">");
-    if (policy.slow_call.threshold > 0) {
+    if (policy.slow_call.has_rate()) {
         write_rate(out, member, member.sums.slow_calls, member.sums.timed_calls, policy.slow_call.rate);
     } else {
-        out.put("<span class=\"quiet\">off</span>");
+        out.print("<span class=\"quiet\">%s</span>", policy.slow_call.threshold > 0 ? "rate off" : "off");
     }
     out.print("</td><td data-label=\"In a row\">%u", member.word.consecutive);
     if (policy.consecutive_failures > 0) out.print(" of %u", policy.consecutive_failures);

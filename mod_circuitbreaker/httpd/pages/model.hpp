@@ -80,6 +80,10 @@ struct MemberSnapshot {  // NOLINT(clang-analyzer-optin.performance.Padding): on
     /// Observe: what it says, it does not do.
     [[nodiscard]] bool is_observing() const noexcept { return policy.mode == core::Mode::observe; }
     [[nodiscard]] std::uint32_t probes_in_flight() const noexcept { return leases.in_flight; }
+    /// Probes of the present round; of CircuitBreakerProbes where there is none.
+    [[nodiscard]] std::uint32_t round() const noexcept {
+        return state() == core::State::half_open ? word.round : policy.probes.round;
+    }
     [[nodiscard]] core::Millis in_state_for() const noexcept { return now > since ? now - since : 0; }
 };
 

@@ -35,10 +35,10 @@ void write_section_row(const HtmlOut& out, const MemberSnapshot& member, const C
               span_text(out.p, member.in_state_for()), reason_phrase(out.p, member.reason, policy),
               outlook(out.p, member));
     write_rate(out, member.sums.failures, member.sums.calls, policy.failure_rate);
-    if (policy.slow_call.threshold > 0) {
+    if (policy.slow_call.has_rate()) {
         write_rate(out, member.sums.slow_calls, member.sums.timed_calls, policy.slow_call.rate);
     } else {
-        out.put("<td>off</td>");
+        out.print("<td>%s</td>", policy.slow_call.threshold > 0 ? "rate off" : "off");
     }
     out.print("<td>%u", member.word.consecutive);
     if (policy.consecutive_failures > 0) out.print(" (opens at %u)", policy.consecutive_failures);

@@ -26,8 +26,12 @@ const char* open_time_text(apr_pool_t* p, const core::OpenTime& open) noexcept {
 }
 
 const char* probes_text(apr_pool_t* p, const core::Probes& probes) noexcept {
-    return apr_psprintf(p, "%u concurrent=%u tolerate=%u successes=%u%s", probes.round, probes.concurrent,
-                        probes.tolerate, probes.successes,
+    const auto share = [p](const char* key, std::uint32_t number, bool is_share) noexcept {
+        return apr_psprintf(p, " %s=%u%s", key, number, is_share ? "%" : "");
+    };
+    return apr_psprintf(p, "%u concurrent=%u%s%s%s", probes.round, probes.concurrent,
+                        share("tolerate", probes.tolerate, probes.is_tolerate_share),
+                        probes.successes > 0 ? share("successes", probes.successes, probes.is_successes_share) : "",
                         probes.max > probes.round ? apr_psprintf(p, " max=%u", probes.max) : "");
 }
 
@@ -40,7 +44,7 @@ const char* failover_text(apr_pool_t* p, const core::Failover& failover) noexcep
 }
 
 /// As it was written, but for the values that a condition compares with.
-const char* rule_text(apr_pool_t* p, core::Rule codes, const char* reason) noexcept {
+const char* rule_text(apr_pool_t* p, core::Rule codes, bool is_for_slow, const char* reason) noexcept {
     const char* text = core::name(codes.verdict);
     for (std::uint32_t i = 0; i < codes.ranges; ++i) {
         const core::CodeRange& range = codes.range[i];
@@ -48,18 +52,21 @@ const char* rule_text(apr_pool_t* p, core::Rule codes, const char* reason) noexc
         text = range.first == range.last ? apr_pstrcat(p, text, " ", first, nullptr)
                                          : apr_psprintf(p, "%s %s-%u", text, first, static_cast<unsigned>(range.last));
     }
+    if (is_for_slow) text = apr_pstrcat(p, text, " slow", nullptr);
     return reason != nullptr ? apr_pstrcat(p, text, " ", reason, nullptr) : text;
 }
 
 void add_rules(apr_pool_t* p, apr_array_header_t* lines, const char* name, const RuleList& rules) noexcept {
     for (int i = 0; i < rules.count; ++i) {
-        APR_ARRAY_PUSH(lines, PolicyLine) = {name, rule_text(p, rules.rule[i]->codes, rules.rule[i]->reason)};
+        const VerdictRule& rule = *rules.rule[i];
+        APR_ARRAY_PUSH(lines, PolicyLine) = {name, rule_text(p, rule.codes, rule.is_for_slow, rule.reason)};
     }
 }
 
 const char* slow_call_text(apr_pool_t* p, const core::SlowCall& slow) noexcept {
     if (slow.threshold == 0) return "Off";
-    return apr_psprintf(p, "%s rate=%u", duration_text(p, slow.threshold), slow.rate);
+    return apr_psprintf(p, "%s rate=%s%s", duration_text(p, slow.threshold), number_or_off(p, slow.rate),
+                        slow.until_end ? " until=end" : "");
 }
 
 const char* ramp_text(apr_pool_t* p, const core::RampUp& ramp) noexcept {
@@ -89,6 +96,8 @@ void add_lines(apr_pool_t* p, apr_array_header_t* lines, Directive directive, co
             return put(number_or_off(p, policy.failure_rate));
         case Directive::consecutive_failures:
             return put(number_or_off(p, policy.consecutive_failures));
+        case Directive::failure_count:
+            return put(number_or_off(p, policy.failure_count));
         case Directive::slow_call:
             return put(slow_call_text(p, policy.slow_call));
         case Directive::open_time:
@@ -110,7 +119,7 @@ void add_lines(apr_pool_t* p, apr_array_header_t* lines, Directive directive, co
             return add_rules(p, lines, kDirectiveNames[static_cast<std::size_t>(directive)], breaker.probe_rules);
         case Directive::verdict:
             add_rules(p, lines, kDirectiveNames[static_cast<std::size_t>(directive)], breaker.rules);
-            return put(apr_pstrcat(p, rule_text(p, breaker.failing_statuses, nullptr),
+            return put(apr_pstrcat(p, rule_text(p, breaker.failing_statuses, false, nullptr),
                                    " connect timeout reset truncated protocol", nullptr));
         case Directive::body_limit:
             return put(number(policy.body_limit));
@@ -183,6 +192,8 @@ const char* reason_phrase(apr_pool_t* p, core::Reason reason, const core::Policy
             return "unchanged since it began";
         case core::Reason::failure_rate:
             return apr_psprintf(p, "failure rate of %u %% or more", policy.failure_rate);
+        case core::Reason::failure_count:
+            return apr_psprintf(p, "%u or more failures in the window", policy.failure_count);
         case core::Reason::slow_rate:
             return apr_psprintf(p, "%u %% or more of the calls were slow", policy.slow_call.rate);
         case core::Reason::consecutive_failures:
@@ -241,7 +252,7 @@ const char* outlook(apr_pool_t* p, const MemberSnapshot& member) noexcept {
         case core::State::half_open:
             return apr_psprintf(p, "%u of %u probes in flight; %u of %u needed have succeeded",
                                 member.probes_in_flight(), member.policy.probes.concurrent, member.word.successes,
-                                member.policy.probes.successes);
+                                core::needed(member.policy.probes, member.round()));
         case core::State::recovering:
             return apr_psprintf(p, "%u %% of its requests are let through", member.ramp_percent);
         case core::State::forced_open:

@@ -85,6 +85,8 @@ struct Seen {
     apr_status_t read_status = APR_SUCCESS;  // how reading ended, if there was no answer before
     apr_off_t announced = -1;                // Content-Length, where mod_proxy doesn't check it
     apr_off_t passed_bytes = 0;              // of the body
+    // A probe's verdict by its headers, if it is in time and if it is slow.
+    core::Verdict by_headers[2] = {core::Verdict::ignore, core::Verdict::ignore};
     // The class that follows from the handler's messages in the error log (heard.hpp).
     core::Outcome told = core::Outcome::none;
     // Content-Type, status line and number of fields in the request record when the handler was called.
@@ -95,6 +97,7 @@ struct Seen {
     core::Millis caught_up_at = 0;  // when all that the member had sent by then had last been read
     core::Millis client_wait = 0;   // time since then that went by while it was passed to the client
     core::Millis passed_at = 0;     // when something was last passed on
+    core::Millis passing_on = 0;    // time that went by while the answer was passed to the client
 };
 
 /// The beginning of a response's body, kept while a verdict rule looks at it.
@@ -138,8 +141,8 @@ struct UntoldProbe {
 
 struct Ended {
     Stage stage = Stage::running;
-    core::Verdict verdict = core::Verdict::ignore;  // once it is finished
-    bool was_probe = false;                         // the same
+    core::Verdict failover_verdict = core::Verdict::ignore;  // once it is finished; see verdict_for_failover()
+    bool was_probe = false;                                  // once it is finished
     std::optional<UntoldProbe> untold;
 };
 
