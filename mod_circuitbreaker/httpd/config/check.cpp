@@ -103,7 +103,7 @@ void warn_of_members_without(apr_pool_t* temporary, server_rec* main_server) noe
 /// Rules with the condition `slow` where CircuitBreakerSlowCall is Off.
 void warn_of_slow_rules(apr_pool_t* temporary, server_rec* main_server) noexcept {
     int members = 0;
-    const char* of_first = "";
+    const char* of_first = " for any member";
     const ap_directive_t* where = nullptr;
     bool is_any_limited = false;
     for_each_breaker(temporary, main_server,
