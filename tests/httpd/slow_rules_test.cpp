@@ -280,7 +280,7 @@ TEST(SlowRule, ThatNeverHoldsIsTold) {
     check.expect_warned(on + "CircuitBreakerProbeVerdict success slow", "CircuitBreakerProbeVerdict", says);
     check.expect_warned(on + rule + "\nCircuitBreakerVerdict failure 500", rule, says);
     check.expect_warned(on + "<Location /x>\n" + rule + "\nCircuitBreakerVerdict failure 500\n</Location>", rule,
-                        {"never holds"});
+                        {"never holds for any member"});
     check.expect_warned(on + rule + "\n<Proxy http://127.0.0.1:9002>\nCircuitBreakerSlowCall 1s\n</Proxy>", rule,
                         {"http://127.0.0.1:9001 of balancer://app"});
     check.expect_accepted(rule);  // Off

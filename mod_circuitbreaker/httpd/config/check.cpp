@@ -117,7 +117,7 @@ void tell_of_retry_without_effect(apr_pool_t* temporary, server_rec* main_server
 /// Rules with the condition `slow` where CircuitBreakerSlowCall is Off.
 void warn_of_slow_rules(apr_pool_t* temporary, server_rec* main_server) noexcept {
     int members = 0;
-    const char* of_first = "";
+    const char* of_first = " for any member";
     const ap_directive_t* where = nullptr;
     bool is_any_limited = false;
     for_each_breaker(temporary, main_server,
