@@ -196,7 +196,7 @@ TEST_F(Probes, ThatARuleJudgesBySlownessCountAsItSays) {
     shm::Permit failed = taken();
     end(failed, slow(core::Verdict::failure));
     EXPECT_EQ(word_of(slot).failures, 1U);
-    EXPECT_EQ(slot.totals.slow.load(), 3U) << "slow they were";
+    EXPECT_EQ(slot.totals.slow[1].load(), 3U) << "slow they were";
     EXPECT_EQ(slot.totals.probe_result[static_cast<unsigned>(shm::ProbeResult::success)].load(), 1U);
 }
 
