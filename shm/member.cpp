@@ -265,7 +265,8 @@ void configure(Slot& slot, const Policy& policy, const Process& process) noexcep
     bool is_changed = false;
     for (std::uint32_t i = 0; i < kPolicyWords; ++i)
         is_changed = slot.policy[i].exchange(words[i], kRelaxed) != words[i] || is_changed;
-    doubt_checks(slot);                                    // mod_proxy has written a new end of the last check
+    // A restart: mod_proxy_balancer has written a new end of the last check.
+    doubt_checks(slot);
     if (is_changed) slot.too_cautious.store(0, kRelaxed);  // what it was said of may be mended
     const std::uint64_t shape = shape_of(policy.window);
     // Release: who sees the shape (acquire, in weigh) sees the generation that belongs to it, or a later one.

@@ -32,8 +32,9 @@ TEST_P(RuleDirective, RefusesWhatIsNoVerdict) {
 
 TEST_P(RuleDirective, RefusesARuleWithoutAConditionAndUnknownOnes) {
     expect_refused("failure", "a value is missing", "a status (503)");
-    for (const char* word : {"99", "50x", "5xx", "504-502", "502-", "502-1000", "timeouts", "time-out", "0", "-1",
-                             "1000", "all", "status=503", "xpr=true", "exprx", "json", "body"}) {
+    for (const char* word :
+         {"99",       "50x", "5x", "0xx",  "5xxx", "xx",         "504-502",  "502-",  "502-1000", "timeouts",
+          "time-out", "0",   "-1", "1000", "all",  "status=503", "xpr=true", "exprx", "json",     "body"}) {
         expect_refused("failure 503 " + std::string(word), "\"" + std::string(word) + "\"", "from 100 to 999");
     }
 }
