@@ -48,7 +48,20 @@ state_folder() {
     mkdir -p -m 700 -- "$state"
 }
 
-# The same for the same member, and safe as a file's name.
-member_id() {
-    printf '%s\n%s\n' "$CB_BALANCER" "$CB_MEMBER" | sha256sum | cut -c 1-16
+# short_hash TEXT...
+short_hash() { printf '%s\n' "$@" | sha256sum | cut -c 1-16; }
+
+# The same for the same breaker (a member has one in each virtual host), and safe as a file's name.
+breaker_id() {
+    printf '%s.%s\n' "$(short_hash "$CB_BALANCER" "$CB_MEMBER")" "$(short_hash "${CB_VHOST:-}")"
+}
+
+# breaker_files FOLDER PREFIX [-delete]: prints, or deletes, the files FOLDER/PREFIX$(breaker_id) of this event's breaker.
+# Where httpd's parent has told of a member that was added at run time, the virtual host is not known, and it may be any of
+# them: what was kept for such an event is everybody's, and such an event means all there is of the member.
+breaker_files() {
+    vhost=$(short_hash "${CB_VHOST:-}")
+    if [ -z "${CB_VHOST:-}" ]; then vhost='*'; fi
+    member=$2$(short_hash "$CB_BALANCER" "$CB_MEMBER")
+    find "$1" -maxdepth 1 \( -name "$member.$vhost" -o -name "$member.$(short_hash '')" \) ${3:-}
 }

@@ -95,13 +95,24 @@ inline void fail_three_times(const Httpd& httpd, Backend& backend, const std::st
 /// The runner without an httpd.
 class RunnerAlone : public testing::Test {
   protected:
-    /// Runs it on these lines, to its end.
+    /// Runs it on these lines, to its end. This process is the parent of each, as an httpd is over graceful restarts.
     [[nodiscard]] CommandResult run(const std::string& lines, const std::string& options = "") const {
         std::ofstream(runbook_.path("input")) << lines;
+        return run_shell("exec " + shell_command(options) + " < " + runbook_.path("input").string());
+    }
+    /// The same under another parent, as after a stop and a start of httpd.
+    [[nodiscard]] CommandResult run_anew(const std::string& lines, const std::string& options = "") const {
+        std::ofstream(runbook_.path("input")) << lines;
+        return run_shell(shell_command(options) + " < " + runbook_.path("input").string() + "; exit $?");
+    }
+    [[nodiscard]] std::string shell_command(const std::string& options = "") const {
         std::string command;
         for (const std::string& word : runbook_.command(options))
             command += "'" + word + "' ";
-        return run_command({.argv = {"sh", "-c", command + " < " + runbook_.path("input").string()}}, 30s);
+        return command;
+    }
+    [[nodiscard]] static CommandResult run_shell(const std::string& script) {
+        return run_command({.argv = {"sh", "-c", script}}, 30s);
     }
     [[nodiscard]] static std::string event(const std::string& member, const std::string& to = "open") {
         return "{\"event\":\"transition\",\"balancer\":\"b\",\"member\":\"" + member +

@@ -1,43 +1,13 @@
 // What programs of an opening have set is cleared by clear.d's programs of the same names when the member is back.
-#include <fstream>
-
 #include "restarts.hpp"
-#include "runbook.hpp"
+#include "runbook_marks.hpp"
 
 namespace cb::test {
 namespace {
 
-/// A program that notes its name, its folder and its member, and ends with what stands in $T/status-NAME, or with 0.
-const std::string noting =
-    "name=${0##*/}; folder=${0%/*}; echo \"${folder##*/}/$name $CB_MEMBER\" >> $T/ran; "
-    "exit \"$(cat \"$T/status-$name\" 2> /dev/null || echo 0)\"";
+class RunbookClear : public NotingRunner {};
 
-class RunbookClear : public RunnerAlone {
-  protected:
-    /// With these programs in these folders.
-    void programs(const std::vector<std::string>& names) const {
-        for (const std::string& name : names)
-            runbook_.program(name, noting);
-    }
-    void ends_with(const std::string& program, int status) const {
-        std::ofstream(runbook_.path("status-" + program)) << status << "\n";
-    }
-    /// What has run since the last time, for one member after the other.
-    [[nodiscard]] std::string ran(const std::string& lines, const std::string& options = "") const {
-        std::filesystem::remove(runbook_.path("ran"));
-        const CommandResult result = run(lines, options);
-        EXPECT_EQ(result.exit_status, 0) << result.output;
-        output_ = result.output;
-        return runbook_.text("ran");
-    }
-    [[nodiscard]] std::size_t marks() const {
-        std::size_t count = 0;
-        for (const auto& entry : std::filesystem::recursive_directory_iterator(runbook_.path("marks")))
-            count += entry.is_regular_file() ? 1 : 0;
-        return count;
-    }
-    mutable std::string output_;
-};
+const std::string mark_of_m = "marks/set-fff1371912fb9590/cbf29ce484222325.10";  // balancer b, no virtual host
 
 TEST_F(RunbookClear, RunsAfterTheFoldersOwnProgramsInTheOrderOfNamesAndOnce) {
     programs({"on-open.d/20", "on-open.d/10", "on-closed.d/90", "clear.d/10", "clear.d/20", "clear.d/30"});
@@ -106,10 +76,10 @@ TEST_F(RunbookClear, NothingOfAnEventBecomesPartOfAPath) {
 }
 
 TEST_F(RunbookClear, MarksAreNamedByADocumentedHash) {
-    // 64-bit FNV-1a of "b\nm", worked out elsewhere: a later version must find what this one has left.
+    // 64-bit FNV-1a of "b\nm" and of "", worked out elsewhere: a later version must find what this one has left.
     programs({"on-open.d/10"});
     (void)ran(event("m"));
-    EXPECT_TRUE(std::filesystem::exists(runbook_.path("marks/set-fff1371912fb9590/10")));
+    EXPECT_TRUE(std::filesystem::exists(runbook_.path(mark_of_m)));
 }
 
 TEST_F(RunbookClear, RemembersInMemoryIfItCannotInAFolderAndSaysSoOnce) {
@@ -125,10 +95,52 @@ TEST_F(RunbookClear, RemembersInMemoryIfItCannotInAFolderAndSaysSoOnce) {
     EXPECT_EQ(ran(event("m") + event("m", "closed")), "on-open.d/10 m\nclear.d/10 m\n");
     EXPECT_NE(output_.find("can't remember"), std::string::npos) << "anybody may write there";
     EXPECT_EQ(marks(), 0U);
-    const std::filesystem::path planted = runbook_.path("marks/set-fff1371912fb9590/10");  // b, m
+    const std::filesystem::path planted = runbook_.path(mark_of_m);
     std::filesystem::create_directories(planted.parent_path());
     std::ofstream{planted};
     EXPECT_EQ(ran(event("m", "closed")), "") << "nor is it believed what stands there";
+}
+
+TEST_F(RunbookClear, UnlinksNothingWhereOthersCouldHavePutALink) {
+    programs({"on-open.d/10", "clear.d/10"});
+    const std::filesystem::path folder = runbook_.path(mark_of_m).parent_path();
+    const std::filesystem::path victim = runbook_.path("victim") / runbook_.path(mark_of_m).filename();
+    std::filesystem::create_directories(folder.parent_path());
+    std::filesystem::create_directories(victim.parent_path());
+    std::ofstream{victim};
+    std::filesystem::create_directory_symlink(victim.parent_path(), folder);
+    for (const auto& rights : {std::filesystem::perms::all, std::filesystem::perms::owner_all}) {
+        std::filesystem::permissions(runbook_.path("marks"), rights);
+        EXPECT_EQ(ran(event("m") + event("m", "closed")), "on-open.d/10 m\nclear.d/10 m\n");
+        EXPECT_TRUE(std::filesystem::exists(victim)) << "somebody else's file";
+    }
+}
+
+TEST_F(RunbookClear, IsForOneVirtualHostWhileTheMembersBreakerInAnotherIsOpen) {
+    programs({"on-open.d/10", "clear.d/10"});
+    EXPECT_EQ(ran(event_of("one:80", "m") + event_of("two:80", "m")), "on-open.d/10 m\non-open.d/10 m\n");
+    EXPECT_EQ(ran(event_of("one:80", "m", "closed")), "clear.d/10 m\n");
+    EXPECT_EQ(marks(), 1U);
+    EXPECT_EQ(ran(event_of("one:80", "m", "closed")), "");
+    EXPECT_EQ(ran(event_of("two:80", "m", "closed")), "clear.d/10 m\n");
+    EXPECT_EQ(marks(), 0U);
+}
+
+TEST_F(RunbookClear, IsForAnyVirtualHostIfHttpdsParentDoesNotKnowIt) {
+    programs({"on-open.d/10", "clear.d/10"});
+    for (const bool in_memory : {false, true}) {
+        if (in_memory) std::filesystem::permissions(runbook_.path("marks"), std::filesystem::perms::all);
+        const std::string set = "on-open.d/10 m\n";
+        const std::string cleared = "clear.d/10 m\n";
+        EXPECT_EQ(ran(event_of("", "m") + event_of("one:80", "m", "closed") + event_of("one:80", "m", "closed")),
+                  set + cleared)
+            << "its opening";
+        EXPECT_EQ(ran(event_of("one:80", "m") + event_of("two:80", "m") + event_of("", "n", "closed") +
+                      event_of("", "m", "closed") + event_of("two:80", "m", "closed")),
+                  set + set + cleared)
+            << "its closing, which clears once";
+        EXPECT_EQ(marks(), 0U);
+    }
 }
 
 class RunbookClearOfHttpd : public TrafficTest {};

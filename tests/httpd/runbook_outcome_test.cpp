@@ -1,6 +1,7 @@
 // CB_OUTCOME, what is wrong with a member in a word; and scale-out, which acts on it.
 #include <fstream>
 
+#include "pages.hpp"
 #include "runbook.hpp"
 
 namespace cb::test {
@@ -80,10 +81,13 @@ class ScaleOut : public RunbookOutcome {
     [[nodiscard]] std::string in_command() const {
         return "SCALE_IN_COMMAND=" + runbook_.path("one-less").string() + "\n";
     }
-    [[nodiscard]] std::string scaled(const std::string& lines) const {
+    [[nodiscard]] std::string scaled(const std::string& lines, bool is_anew = false) const {
         std::filesystem::remove(runbook_.path("scaled"));
-        output_ = run(lines).output;
+        output_ = (is_anew ? run_anew(lines) : run(lines)).output;
         return runbook_.text("scaled");
+    }
+    static std::string of_vhost(const std::string& vhost, const std::string& line) {
+        return replaced(line, "\"balancer\"", "\"vhost\":\"" + vhost + "\",\"balancer\"");
     }
     static std::string closing(const std::string& member = "m") { return opening({}, "r", member, "closed"); }
     mutable std::string output_;
@@ -107,7 +111,8 @@ TEST_F(ScaleOut, ActsOnSignsOfExhaustionOnly) {
 
 TEST_F(ScaleOut, ScalesInWhenTheMemberIsBackForWhichItHasScaledOut) {
     configure(in_command());
-    EXPECT_EQ(scaled(opening({"503"}) + opening({"503"}) + closing()), "more m\nmore m\nless m\n");
+    EXPECT_EQ(scaled(opening({"503"}) + opening({"503"}) + closing()), "more m\nless m\n")
+        << "once for an outage, however often it opens again";
     EXPECT_EQ(scaled(closing()), "");
     EXPECT_EQ(scaled(opening({"connect"}) + closing()), "") << "it has done nothing";
     EXPECT_EQ(scaled(opening({"503"})), "more m\n");
@@ -119,6 +124,35 @@ TEST_F(ScaleOut, ScalesInWhenTheMemberIsBackForWhichItHasScaledOut) {
     EXPECT_EQ(scaled(closing()), "less m\n") << "once more, as it has failed";
     EXPECT_EQ(output_, "");
     EXPECT_EQ(scaled(closing()), "");
+}
+
+TEST_F(ScaleOut, MayActAgainInAnOutageIfNothingWouldScaleIn) {
+    configure();
+    EXPECT_EQ(scaled(opening({"503"}) + opening({"503"})), "more m\nmore m\n") << "there is no command for it";
+    EXPECT_EQ(scaled(closing()), "");
+    configure(in_command());
+    std::filesystem::remove_all(runbook_.path("clear.d"));
+    EXPECT_EQ(scaled(opening({"503"}) + closing() + opening({"503"}) + opening({"503"})), "more m\nmore m\nmore m\n")
+        << "nothing runs the command";
+}
+
+TEST_F(ScaleOut, ScalesInAsOftenAsOutWhereAMemberHasBreakersInTwoVirtualHosts) {
+    configure(in_command());
+    const std::string open = opening({"503"});
+    EXPECT_EQ(scaled(of_vhost("one", open) + of_vhost("two", open) + of_vhost("one", open)), "more m\nmore m\n");
+    EXPECT_EQ(scaled(of_vhost("one", closing()) + of_vhost("one", closing())), "less m\n");
+    EXPECT_EQ(scaled(of_vhost("two", closing())), "less m\n");
+    EXPECT_EQ(scaled(of_vhost("one", open) + of_vhost("two", open) + of_vhost("", open) + of_vhost("", closing())),
+              "more m\nmore m\nless m\nless m\n")
+        << "of which virtual host it is, httpd's parent does not know";
+    EXPECT_EQ(scaled(of_vhost("", open) + of_vhost("one", open) + of_vhost("one", closing())), "more m\nless m\n");
+}
+
+TEST_F(ScaleOut, ScalesInWhenHttpdWasStartedAnew) {
+    configure(in_command());
+    EXPECT_EQ(scaled(opening({"503"})), "more m\n");
+    EXPECT_EQ(scaled("", true), "less m\n");
+    EXPECT_EQ(scaled(opening({"503"}), true), "more m\n");
 }
 
 TEST_F(ScaleOut, NeedsNoCommandToScaleIn) {

@@ -56,6 +56,7 @@ std::string sentence(const json_t* event) {
     } else {
         text += ": " + text_of(event, "event") + ": " + text_of(event, "reason");
     }
+    if (text_of(event, "event") == "reset") return printable("circuit breaker: " + text);
     if (text_of(event, "calls") != "0") {
         text += ", " + text_of(event, "failures") + " of " + text_of(event, "calls") + " calls failed";
     }
@@ -69,10 +70,22 @@ std::string sentence(const json_t* event) {
     return printable("circuit breaker: " + text);
 }
 
+using Json = std::unique_ptr<json_t, decltype(&json_decref)>;
+
+Json json_of(const std::string& line) {
+    return {json_loadb(line.data(), line.size(), 0, nullptr), json_decref};
+}
+
+/// A value of any kind, in one line.
+std::string line_of(const json_t* value) {
+    constexpr std::size_t kFlags = JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(15);  // 33.3 stays 33.3
+    const std::unique_ptr<char, decltype(&std::free)> line(json_dumps(value, kFlags), std::free);
+    return line ? line.get() : "";
+}
+
 std::string json_literal(const std::string& text) {
-    const std::unique_ptr<json_t, decltype(&json_decref)> value(json_stringn(text.data(), text.size()), json_decref);
-    const std::unique_ptr<char, decltype(&std::free)> literal(json_dumps(value.get(), JSON_ENCODE_ANY), std::free);
-    return literal ? literal.get() : "\"\"";
+    const std::string literal = line_of(Json(json_stringn(text.data(), text.size()), json_decref).get());
+    return literal.empty() ? "\"\"" : literal;
 }
 
 /// What is wrong with the member: class or status of the calls in `recent`, each once, the most frequent first (of
@@ -122,8 +135,7 @@ void add_members(std::vector<std::string>& environment, const std::string& prefi
 }  // namespace
 
 std::optional<Event> parse_event(const std::string& line) {
-    const std::unique_ptr<json_t, decltype(&json_decref)> object(json_loadb(line.data(), line.size(), 0, nullptr),
-                                                                 json_decref);
+    const Json object = json_of(line);
     if (!json_is_object(object.get())) return std::nullopt;
     const std::string name = text_of(object.get(), "event");
     const std::string what = name == "transition" ? text_of(object.get(), "to") : name;
@@ -134,6 +146,7 @@ std::optional<Event> parse_event(const std::string& line) {
     event.sets = what == "open" || what == "forced-open";
     event.clears = what == "closed" || what == "forced-closed" || what == "reset";
     event.member = printable(text_of(object.get(), "member"));
+    event.vhost = text_of(object.get(), "vhost");
     // Not the virtual host: httpd's parent does not know that of a member added at run time.
     event.key = text_of(object.get(), "balancer") + "\n" + text_of(object.get(), "member");
     add_members(event.environment, "CB_", object.get());
@@ -144,6 +157,22 @@ std::optional<Event> parse_event(const std::string& line) {
     const std::string text = sentence(object.get());
     event.environment.push_back("CB_TEXT=" + text);
     event.environment.push_back("CB_TEXT_JSON=" + json_literal(text));
+    return event;
+}
+
+std::optional<Event> reset_event(const std::string& opening) {
+    const Json object = json_of(opening);
+    if (!json_is_object(object.get())) return std::nullopt;
+    json_object_set_new(object.get(), "event", json_string("reset"));
+    json_object_set_new(object.get(), "to", json_null());
+    json_object_set_new(object.get(), "reason", json_string("httpd was started anew"));
+    std::string line = line_of(object.get());
+    // The reason may be longer than that of the opening: as there, the newest calls that there is room for.
+    json_t* const recent = json_object_get(object.get(), "recent");
+    for (; line.size() > kMaxLine && json_array_size(recent) > 0; line = line_of(object.get()))
+        json_array_remove(recent, 0);
+    std::optional<Event> event = parse_event(line);
+    if (event) event->folder.clear();
     return event;
 }
 

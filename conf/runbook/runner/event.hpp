@@ -11,18 +11,27 @@
 
 namespace cb::runbook {
 
+inline constexpr std::size_t kMaxLine = 4095;  // without its newline; what is longer may not fit into a new pipe
+
 struct Event {
     std::string line;                      // as it came, with its newline: what a program reads
-    std::string key;                       // programs of the same key never run at the same time
+    std::string key;                       // of balancer and member: its programs never run at the same time
+    std::string vhost;                     // empty if httpd's parent does not know it
     std::string folder;                    // "on-open.d"
     bool sets = false;                     // the member is out: clear.d's programs clear what these have set
     bool clears = false;                   // the member is back
+    std::string mark;                      // of a reset_event(): the mark to be cleared, and no other,
+    std::string httpd;                     // if it is still that of this httpd
     std::string member;                    // for messages; no control characters
     std::vector<std::string> environment;  // "CB_MEMBER=..."
 };
 
 /// None if it is no event.
 [[nodiscard]] std::optional<Event> parse_event(const std::string& line);
+
+/// For a member that was out when httpd was stopped, from the line of its opening: its breaker is closed now. No
+/// program of on-reset.d is for it.
+[[nodiscard]] std::optional<Event> reset_event(const std::string& opening);
 
 }  // namespace cb::runbook
 

@@ -23,8 +23,6 @@
 namespace cb::runbook {
 namespace {
 
-constexpr std::size_t kMaxLine = 4095;  // of an event, without its newline; what is longer may not fit into a new pipe
-
 const char* const kUsage =
     "usage: circuitbreaker-runbook [-t SECONDS] [-j PROGRAMS] [-q EVENTS] [-l LOCKFILE] [-s FOLDER] DIRECTORY\n"
     "  -t  time limit of one program (30)\n"
@@ -124,7 +122,7 @@ int run(const Options& options) {
         queue.reap();
         if (is_open && what[1].revents != 0 && !input.read(queue)) {
             is_open = false;
-            end = std::chrono::steady_clock::now() + 2 * options.limit + kGrace * 3;
+            end = std::chrono::steady_clock::now() + most_after_end(options);
         }
         if (std::chrono::steady_clock::now() >= end) {
             queue.give_up();

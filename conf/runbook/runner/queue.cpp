@@ -36,6 +36,9 @@ Queue::Queue(const Options& options)
     if (const std::error_code error = unreadable(options_.directory)) {
         say("can't read " + options_.directory + ": " + error.message() + "; no program runs until that gets better");
     }
+    take_over();
+    // An earlier httpd's runner may still be at work, and set something now.
+    take_over_again_ = std::chrono::steady_clock::now() + most_after_end(options_);
     if (options_.lock_file.empty()) return;
     lock_ = ::open(options_.lock_file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (lock_ < 0) {
@@ -57,6 +60,11 @@ void Queue::add(Event event) {
     waiting_.push_back(std::move(event));
 }
 
+void Queue::take_over() {
+    for (Event& event : marks_.of_earlier_httpds())
+        waiting_.push_back(std::move(event));
+}
+
 void Queue::drop(const std::string& why) {
     ++dropped_;
     say(why + " (" + std::to_string(dropped_) + " dropped so far)");
@@ -68,6 +76,7 @@ bool Queue::is_busy(const std::string& key) const {
 
 std::vector<Queue::Program> Queue::programs_of(const Event& event) {
     std::vector<Program> programs;
+    if (event.folder.empty()) return programs;
     const std::string folder = options_.directory + "/" + event.folder;
     std::error_code error;
     std::error_code ignored;
@@ -76,7 +85,7 @@ std::vector<Queue::Program> Queue::programs_of(const Event& event) {
         const std::string name = entry->path().filename().string();
         // A link that leads nowhere is a program that can't be run.
         if (name.front() == '.' || name.back() == '~' || entry->is_directory(ignored)) continue;
-        programs.push_back({entry->path().string(), name, event.sets ? Effect::sets : Effect::none});
+        programs.push_back({entry->path().string(), name, event.sets, {}});
     }
     // Nobody needs a folder for each event.
     if (error && (error != std::errc::no_such_file_or_directory || unreadable(options_.directory))) {
@@ -89,14 +98,14 @@ std::vector<Queue::Program> Queue::programs_of(const Event& event) {
 std::vector<Queue::Program> Queue::clear_programs_of(const Event& event) {
     std::vector<Program> programs;
     if (!event.clears || unreadable(options_.directory)) return programs;
-    for (const std::string& name : marks_.of(event.key)) {
+    for (auto& [name, marks] : marks_.of(event)) {
         const std::string path = options_.directory + "/clear.d/" + name;
         std::error_code error;
         // A link that leads nowhere is a program that can't be run, here too.
         if (std::filesystem::symlink_status(path, error).type() == std::filesystem::file_type::not_found) {
-            marks_.drop(event.key, name);
+            marks_.drop(marks);
         } else {
-            programs.push_back({path, name, Effect::clears});
+            programs.push_back({path, name, false, marks});
         }
     }
     return programs;
@@ -104,8 +113,8 @@ std::vector<Queue::Program> Queue::clear_programs_of(const Event& event) {
 
 void Queue::note_success(const Run& run) {
     const Program& program = run.programs.front();
-    if (program.effect == Effect::sets) marks_.set(run.event.key, program.name);
-    if (program.effect == Effect::clears) marks_.drop(run.event.key, program.name);
+    if (program.sets) marks_.set(run.event, program.name);
+    marks_.drop(program.marks);
 }
 
 bool Queue::lock(const std::string& key, bool on) {
@@ -184,6 +193,10 @@ void Queue::work(Time now) {
             run.deadline = now + kGrace;
         }
     }
+    if (now >= take_over_again_) {
+        take_over_again_ = Time::max();
+        take_over();
+    }
     start_waiting();
     if (is_spell_ && waiting_.size() <= options_.most_waiting / 2) {
         is_spell_ = false;
@@ -222,7 +235,7 @@ void Queue::reap() {
 }
 
 Time Queue::next_work() const {
-    Time next = Time::max();
+    Time next = take_over_again_;
     for (const Run& run : running_)
         next = std::min(next, run.deadline);
     if (is_lock_taken_) next = std::min(next, std::chrono::steady_clock::now() + kLockRetry);

@@ -4,7 +4,8 @@
 // after the other, in the order they came; different members side by side. Thread safety: one thread. Invariants: never
 // more than `most_waiting` events wait and `most_running` run; a program has its own process group, which is gone when
 // its event goes on to the next program; whatever is dropped or fails is counted and said. What a program of an opening
-// has set for a member stays marked until the program of the same name in clear.d has succeeded.
+// has set for a member stays marked until the program of the same name in clear.d has succeeded. That is run when the
+// member is back, and when httpd has been stopped and started: all breakers are closed then, which no event tells.
 #ifndef CIRCUITBREAKER_RUNBOOK_QUEUE_HPP
 #define CIRCUITBREAKER_RUNBOOK_QUEUE_HPP
 
@@ -13,6 +14,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,6 +36,11 @@ struct Options {
     std::size_t most_waiting = 1000;
 };
 
+/// A runner works no longer than that after its httpd has ended.
+[[nodiscard]] inline std::chrono::seconds most_after_end(const Options& options) {
+    return 2 * options.limit + 3 * kGrace;
+}
+
 class Queue {
   public:
     explicit Queue(const Options& options);
@@ -53,11 +60,11 @@ class Queue {
     void give_up();
 
   private:
-    enum class Effect { none, sets, clears };
     struct Program {
         std::string path;
         std::string name;
-        Effect effect;
+        bool sets = false;            // what clear.d's program of that name clears
+        std::set<std::string> marks;  // that it clears
     };
     struct Run {
         Event event;
@@ -69,8 +76,10 @@ class Queue {
 
     [[nodiscard]] bool is_busy(const std::string& key) const;
     [[nodiscard]] std::vector<Program> programs_of(const Event& event);
-    /// Those that clear what is marked for its member.
+    /// Those that clear what is marked for its breaker.
     [[nodiscard]] std::vector<Program> clear_programs_of(const Event& event);
+    /// Events for what is left of an earlier httpd.
+    void take_over();
     void note_success(const Run& run);
     void start_waiting();
     void start_next_program(Run& run);
@@ -82,6 +91,7 @@ class Queue {
     const std::vector<std::string> environment_;  // of every program
     int lock_ = -1;
     bool is_lock_taken_ = false;  // by the runner of before a graceful restart: look again soon
+    Time take_over_again_ = Time::max();
     std::deque<Event> waiting_;
     std::vector<Run> running_;
     std::uint64_t dropped_ = 0;
