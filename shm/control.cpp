@@ -78,7 +78,7 @@ void note_sign(Slot& slot, const core::Event& event, core::Millis now) noexcept 
 }
 
 /// An early round has begun, or failed.
-void note_early(Slot& slot, const Seen& seen, const core::Step& step, const Process& process,
+void note_early(Slot& slot, const Seen& seen, const core::Event& event, const core::Step& step, const Process& process,
                 core::Millis now) noexcept {
     const core::Word before = core::unpack(seen.word);
     const core::Word after = core::unpack(step.word);
@@ -88,7 +88,8 @@ void note_early(Slot& slot, const Seen& seen, const core::Step& step, const Proc
     if ((!has_begun && !has_failed) || process.observer == nullptr) return;
     const core::Millis left = has_begun ? core::open_remaining(before, now) : step.open_for;
     const bool is_repeated = has_begun && was_probed_early(seen.interrupted, seen.word);
-    process.observer->on_early_round(slot, {has_failed, is_repeated, before, left});
+    process.observer->on_early_round(
+        slot, {has_failed, is_repeated, before.level, step.reason, round_of(before, event), left});
 }
 
 }  // namespace
@@ -120,7 +121,7 @@ core::Step apply(Slot& slot, core::Event event, const core::Policy& policy, cons
         if (is_new) number = take_number(slot, seen, number, decided.word);
         note_sign(slot, event, now);
         note_change(slot, seen, decided, number, event, policy, process, at);
-        note_early(slot, looked, decided, process, now);
+        note_early(slot, looked, event, decided, process, now);
         if (decided.decision != core::Decision::again) {
             note_probe(slot, event, decided, policy);
             return decided;

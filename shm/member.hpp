@@ -39,9 +39,11 @@ struct Change {
 /// An early round that has begun or failed. The breaker is as it was before, so this is no change of state.
 struct EarlyRound {
     bool has_failed;
-    bool is_repeated;   // it has begun, and the round before it was an early one too
-    core::Word before;  // open; after a round that failed, half-open with the round's counts
-    core::Millis left;  // of the open time
+    bool is_repeated;  // it has begun, and the round before it was an early one too
+    std::uint32_t level;
+    core::Reason reason;  // why it has failed
+    Round round;          // as it has failed
+    core::Millis left;    // of the open time
 };
 
 /// Is told what happened, by the process whose CAS succeeded. Must not block.

@@ -25,6 +25,7 @@ struct Round {
 enum class EndedBy : std::uint8_t { call, deadline, death };
 
 struct ProbeEnd {
+    bool is_probe = true;  // false: a lease was taken, but no probe had begun, or it has been counted already
     EndedBy by = EndedBy::call;
     core::Outcome outcome = core::Outcome::none;  // none: not known
     core::Verdict verdict = core::Verdict::ignore;
@@ -34,8 +35,8 @@ struct ProbeEnd {
     core::Millis latency = 0;
     Round round;  // with this probe; size 0: its round was over, so it counted nowhere
 
-    /// Are outcome, method and latency those of its call?
-    [[nodiscard]] bool is_of_its_call() const noexcept { return by == EndedBy::call || outcome != core::Outcome::none; }
+    /// Are outcome, method and latency those of its call? Not if no call was made.
+    [[nodiscard]] bool is_of_its_call() const noexcept { return outcome != core::Outcome::none; }
 };
 
 /// As events and metrics spell it.

@@ -44,10 +44,13 @@ std::optional<ProbeEnd> settle(Slot& slot, std::uint32_t i, std::uint64_t held, 
     std::uint64_t before = 0;
     const core::Step applied = apply(slot, event, policy, process, &before);
     step("settle.applied");
-    slot.totals.probe_result[static_cast<std::size_t>(result)].fetch_add(1, std::memory_order_relaxed);
+    // A process that died before its probe began, or in the middle of ending one, has left a lease without a probe.
+    const bool is_probe = Lease::of(held).state == LeaseState::active || applied.decision != core::Decision::ignored;
+    if (is_probe) slot.totals.probe_result[static_cast<std::size_t>(result)].fetch_add(1, std::memory_order_relaxed);
     release(slot, i, settling, policy, process);
     step("settle.released");
     ProbeEnd end;
+    end.is_probe = is_probe;
     end.by = by;
     end.verdict = event.verdict;
     end.slow = event.slow;
@@ -57,7 +60,7 @@ std::optional<ProbeEnd> settle(Slot& slot, std::uint32_t i, std::uint64_t held, 
 }
 
 void report(const Slot& slot, const std::optional<ProbeEnd>& end, const Process& process) noexcept {
-    if (end && process.observer != nullptr) process.observer->on_probe(slot, *end);
+    if (end && end->is_probe && process.observer != nullptr) process.observer->on_probe(slot, *end);
 }
 
 /// Ends a lease whose deadline has passed, by the verdict of its phase. Reports a lost probe as such. If the member has
@@ -120,8 +123,9 @@ bool reap_lease(Slot& slot, std::uint32_t i, std::uint64_t seen, const core::Pol
     const std::uint32_t holder = lease.holder() != dead_pid ? lease.holder() : 0;
     core::Event event;
     event.verdict = core::Verdict::ignore;
-    const std::optional<ProbeEnd> end =
-        settle(slot, i, seen, holder, event, EndedBy::death, ProbeResult::neutral, policy, process);
+    const EndedBy by =
+        holder != 0 ? EndedBy::deadline : EndedBy::death;  // it was ending the probe of a holder that lives
+    const std::optional<ProbeEnd> end = settle(slot, i, seen, holder, event, by, ProbeResult::neutral, policy, process);
     report(slot, end, process);
     return end.has_value();
 }
@@ -202,7 +206,7 @@ std::optional<ProbeEnd> settle_probe(Slot& slot, const core::Policy& policy, con
     }
     mine->outcome = ending.outcome;
     mine->method = ending.method;
-    mine->latency = ending.latency;
+    mine->latency = ending.until_end > 0 ? ending.until_end : ending.latency;
     return mine;
 }
 

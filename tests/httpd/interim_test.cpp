@@ -107,6 +107,23 @@ TEST_P(Interim, ContinueStartsTheTimeWhenTheClientHasSentItsBody) {
     EXPECT_TRUE(wait_for_summary(httpd, app.member(), "open Calls=2 Slow=1 Outcome-2xx=2"));
 }
 
+TEST_P(Interim, AFinalAnswerInPlaceOfAContinueIsNotSlowByItsEndBecauseItsClientUploadsSlowly) {
+    // mod_proxy_http reads the body all the same, and passes the answer on afterwards. (Where the body's length is
+    // known, it gives up at once, with 500.)
+    PiecewiseServer app({"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno"});
+    Httpd httpd(site(touchy_policy + "CircuitBreakerSlowCall 600ms rate=1 until=end\n",
+                     "ProxyPass /app " + app.member() + "\n"));
+    httpd.start();
+    RawClient client(httpd.port());
+    ASSERT_TRUE(
+        client.send("POST /app/x HTTP/1.1\r\nHost: me\r\nConnection: close\r\nExpect: 100-continue\r\n"
+                    "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"));
+    std::this_thread::sleep_for(too_slow);
+    ASSERT_TRUE(client.send("0\r\n\r\n"));
+    EXPECT_NE(client.read_to_end().find(" 404 "), std::string::npos);
+    EXPECT_TRUE(wait_for_summary(httpd, app.member(), "closed Calls=1"));
+}
+
 TEST_P(Interim, ContinueMakesNoProbeOneThatWasSent) {
     Backend app("app");
     Httpd httpd(

@@ -58,7 +58,12 @@ TEST_P(LastResort, ThatFailsStaysOpenAsItWasAndTheNextOneIsAsked) {
     EXPECT_EQ(block.number("Generation"), 1U) << "no change of state";
     EXPECT_LE(block.number("Next-probe-ms"), left);
     EXPECT_GT(block.number("Next-probe-ms"), left / 2);
-    EXPECT_EQ(httpd.error_lines_with("stays open: its early probes failed").size(), 1U) << httpd.describe();
+    EXPECT_EQ(httpd
+                  .error_lines_with(
+                      "stays open: its early probes failed: probe failed, 0 succeeded, 1 failed, 0 proved nothing; ")
+                  .size(),
+              1U)
+        << httpd.describe();
     ASSERT_TRUE(wait_for_events(httpd.root() / "events.json", 3));
     EXPECT_EQ(read_events(httpd.root() / "events.json").size(), 3U) << "two trips and the recovery of `two`";
 }

@@ -241,6 +241,17 @@ TEST_F(RunnerAlone, DoesWhatIsLeftAtTheEndOfItsInput) {
     EXPECT_EQ(std::count(done.begin(), done.end(), '\n'), 3);
 }
 
+TEST_F(RunnerAlone, LetsNoEventWaitThatNoProgramIsFor) {
+    runbook_.program("on-open.d/10", "until [ -e $T/go ]; do sleep 0.02; done; echo x >> $T/done");
+    std::string lines = event("m");
+    for (int i = 0; i < 10; ++i)
+        lines += "{\"event\":\"probe\",\"balancer\":\"b\",\"member\":\"m\"}\n";
+    runbook_.create("go");
+    const CommandResult result = run(lines + event("m"), "-q 2");
+    EXPECT_EQ(result.output, "");
+    EXPECT_EQ(runbook_.text("done"), "x\nx\n");
+}
+
 TEST_F(RunnerAlone, BoundsWhatWaitsAndSaysWhatItDrops) {
     runbook_.program("on-open.d/10", "until [ -e $T/go ]; do sleep 0.02; done; echo x >> $T/done");
     std::string lines;

@@ -159,9 +159,30 @@ TEST_P(SlowRules, NeverWithholdAGoodAnswerThatIsHeldBackToItsEnd) {
     expect_summary(" Calls=3 Slow=2 Verdict-failure=3 Window-calls=3 Window-failures=3");
 }
 
+TEST_P(SlowRules, AboutGoodAnswersMakeNoSuccessOfATimeout) {
+    for (const std::string rule : {"success slow", "ignore slow", "tolerate slow"}) {
+        SCOPED_TRACE(rule);
+        httpd_ = std::make_unique<Httpd>(
+            site(probing + "\nCircuitBreakerProbeVerdict " + rule + "\n", plain_worker(app_, "timeout=1")));
+        httpd_->start();
+        trip();
+        EXPECT_EQ(verdict(Reply::hang()), "failure:timeout");
+        EXPECT_EQ(transitions(*httpd_, "half-open", "open"), 1U);
+        ASSERT_TRUE(wait_for_end_of_open_time(*httpd_, app_));
+        EXPECT_EQ(verdict(Reply::status(503).after(too_slow)), "failure:503");
+        httpd_->stop();
+    }
+    // Where the rule names it, that is what the administrator wants.
+    start(probing + "\nCircuitBreakerProbeVerdict success 503 slow");
+    trip();
+    EXPECT_EQ(verdict(Reply::status(503).after(too_slow)), "success:slow");
+}
+
 // ---- To the end of the response.
 
 constexpr milliseconds long_pause{1200};
+/// For what a client does: a member on a busy machine needs some time for its 16 MB.
+const std::string patient_limit = std::string(counting_policy) + "CircuitBreakerSlowCall 2s rate=Off until=end\n";
 
 TEST_P(SlowRules, AnAnswerIsSlowByItsEndOnlyIfTheLimitIsForThat) {
     for (const bool until_end : {false, true}) {
@@ -186,13 +207,13 @@ TEST_P(SlowRules, AProbeMayFailByTheEndOfItsAnswer) {
 }
 
 TEST_P(SlowRules, ASlowClientMakesNoMemberSlowByItsEnd) {
-    start(limit + " until=end\n" + small_buffers);
+    start(patient_limit + small_buffers);
     for (Reply reply : {Reply::ok(long_body()), Reply::ok(long_body()).in_chunks()}) {
         app_.answer(reply);
         RawClient client(httpd_->port());
         ASSERT_TRUE(client.send(get_request("/app/x")));
         EXPECT_NE(client.read_until("\r\n\r\n").find(" 200 "), std::string::npos);
-        dawdle(long_pause);
+        dawdle(2 * long_pause);
         EXPECT_EQ(app_.concurrent(), 1U) << "or all of it has gone into buffers";
         EXPECT_GT(client.read_to_end().size(), 16'000'000U);
     }
@@ -207,6 +228,19 @@ TEST_P(SlowRules, AnAnswerThatGoesOnAfterSettleIsSlowIfItHasTakenLongerByThen) {
         expect_summary(" Calls=1" + slow + " Verdict-success=1 Window-calls=1");
         httpd_->stop();
     }
+}
+
+TEST_P(SlowRules, AClientThatStallsAfterSettleHidesNoSlowMember) {
+    start(limit + " until=end\nCircuitBreakerSettle 900ms\n" + small_buffers);
+    // Silent for longer than the limit, then more than the client takes.
+    app_.answer(Reply::ok(long_body()).pausing(1000, milliseconds(800)));
+    RawClient client(httpd_->port());
+    ASSERT_TRUE(client.send(get_request("/app/x")));
+    EXPECT_NE(client.read_until("\r\n\r\n").find(" 200 "), std::string::npos);
+    dawdle(3 * long_pause);
+    EXPECT_EQ(app_.concurrent(), 1U) << "or all of it has gone into buffers";
+    EXPECT_GT(client.read_to_end().size(), 16'000'000U);
+    expect_summary(" Calls=1 Slow=1 Verdict-success=1 Window-calls=1");
 }
 
 /// Its thread is blocked, so another request finds that its time is up.
@@ -255,18 +289,31 @@ TEST_P(SlowToItsEnd, IsAMemberAndNoneWhoseClientReadsSlowly) {
     EXPECT_TRUE(wait_for_text([&] { return summary(httpd, app.member()); },
                               " Calls=1" + slow + " Verdict-success=1 Window-calls=1"));
     if (protocol.name == "h2c") return;  // the scripted one knows nothing of flow control
+    httpd.stop();
+    httpd.set_config(wire_site(patient_limit + small_buffers, worker_at("/app", app, protocol)).config);
+    httpd.start();
     app.answer(WireReply::status(200, long_body()));
     RawClient client(httpd.port());
     ASSERT_TRUE(client.send(get_request("/app/x")));
     EXPECT_NE(client.read_until("\r\n\r\n").find(" 200 "), std::string::npos);
-    dawdle(long_pause);
+    dawdle(2 * long_pause);
     EXPECT_EQ(BreakerPage(httpd).member(app.member()).number("In-flight"), 1U);
     EXPECT_GT(client.read_to_end().size(), 16'000'000U);
-    EXPECT_TRUE(wait_for_text([&] { return summary(httpd, app.member()); },
-                              " Calls=2" + slow + " Verdict-success=2 Window-calls=2"));
+    EXPECT_TRUE(
+        wait_for_text([&] { return summary(httpd, app.member()); }, " Calls=1 Verdict-success=1 Window-calls=1"));
 }
 
 // ---- At the start.
+
+TEST(SlowLimit, ToTheEndThatSettleComesBeforeIsTold) {
+    ConfigCheck check("ProxyPass / http://127.0.0.1:9001/\n");
+    const std::string on = "CircuitBreaker On\n";
+    check.expect_warned(on + "CircuitBreakerSlowCall 15s until=end", "CircuitBreakerSlowCall 15s until=end",
+                        {"looks no further than CircuitBreakerSettle 10s", "http://127.0.0.1:9001"});
+    check.expect_accepted(on + "CircuitBreakerSlowCall 15s");
+    check.expect_accepted(on + "CircuitBreakerSlowCall 9s until=end");
+    check.expect_accepted(on + "CircuitBreakerSlowCall 15s until=end\nCircuitBreakerSettle 20s");
+}
 
 TEST(SlowRule, ThatNeverHoldsIsTold) {
     ConfigCheck check(

@@ -259,5 +259,19 @@ TEST_P(Stream, ThatWasAProbeAndBreaksOffLaterLeavesTheBreakerClosed) {
     EXPECT_EQ(transition_lines(httpd).size(), 3U) << httpd.describe();
 }
 
+TEST_P(Stream, ThatWasAProbeAndIsSilentUntilItBreaksOffIsCountedAmongTheProbes) {
+    Backend app("app");
+    Httpd httpd(site(settling_policy + std::string(metrics_location), plain_worker(app)));
+    httpd.start();
+    trip_until_probeable(httpd, app);
+    app.answer_path("/events", Reply::of_size(60).pausing(40, 1400ms).cut_after(41, Ending::reset));
+    EXPECT_FALSE(get(httpd.url("/app/events")).complete());
+    const auto truncated = [&](const char* probe) {
+        return MetricsPage(httpd).value("outcomes_total", app, {"outcome=\"truncated\"", probe});
+    };
+    EXPECT_TRUE(wait_until([&] { return truncated("probe=\"1\"") == 1; }, patience, "the end"));
+    EXPECT_EQ(truncated("probe=\"0\""), 0);
+}
+
 }  // namespace
 }  // namespace cb::test

@@ -2,7 +2,10 @@
 #include "shm/probe_end.hpp"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
 
+#include "executors.hpp"
 #include "shm/lease.hpp"
 #include "world.hpp"
 
@@ -148,6 +151,39 @@ TEST_F(ProbeEnds, OfADeadProcessAreToldByTheParent) {
     EXPECT_EQ(world.board.probe.by, EndedBy::death);
     EXPECT_EQ(world.board.probe.verdict, Verdict::ignore);
     EXPECT_EQ(results(), 2U);
+}
+
+TEST_F(ProbeEnds, AreNotToldOfALeaseThatADeadChildTookForNoProbe) {
+    const pid_t child = fork_child([&] {
+        die_at("take.reserved", 1);
+        one.pid = static_cast<std::uint32_t>(::getpid());
+        (void)ask(slot, rules, one);
+    });
+    ASSERT_EQ(wait_for(child), -SIGKILL);
+    world.child_exited(static_cast<std::uint32_t>(child));
+    EXPECT_EQ(results(), 0U);
+    EXPECT_EQ(world.board.probes.load(), 0U);
+    EXPECT_EQ(shm::count_leases(slot).taken, 0U);
+}
+
+TEST_F(ProbeEnds, OfAHolderThatLivesAreCountedAtMostOnceIfWhoEndsThemDies) {
+    for (const char* const place : {"settle.claimed", "settle.applied", "settle.released"}) {
+        SCOPED_TRACE(place);
+        const std::uint64_t before = results();
+        shm::Permit permit = taken();
+        shm::mark(slot, permit, shm::Phase::sent);
+        world.pass(2 * kLease);
+        const pid_t child = fork_child([&] {
+            die_at(place, 1);
+            two.pid = static_cast<std::uint32_t>(::getpid());
+            (void)shm::expire_probes(slot, rules, two);
+        });
+        ASSERT_EQ(wait_for(child), -SIGKILL);
+        world.child_exited(static_cast<std::uint32_t>(child));
+        EXPECT_LE(results() - before, 1U);
+        EXPECT_FALSE(end(permit, kGood)) << "the call itself is told no more";
+        EXPECT_LE(results() - before, 1U);
+    }
 }
 
 }  // namespace

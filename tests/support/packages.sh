@@ -5,8 +5,8 @@
 set -euo pipefail
 
 build=(make g++ git apache2 apache2-dev libjansson-dev)
-run=("${build[@]}" libcurl4-openssl-dev procps)
-test=("${run[@]}" libgtest-dev spin gcc clang-format clang-tidy valgrind libbenchmark-dev util-linux
+run=("${build[@]}" libcurl4-openssl-dev libgtest-dev procps)  # the demo is built with the tests' support code
+test=("${run[@]}" spin gcc clang-format clang-tidy valgrind libbenchmark-dev util-linux
     prometheus curl openssl tidy libxml2-utils)
 real_backends=(php-fpm tomcat10 default-jre-headless nghttp2-server openssl)
 real_browser=(chromium fonts-dejavu-core)

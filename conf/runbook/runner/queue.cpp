@@ -47,7 +47,15 @@ Queue::Queue(const Options& options)
     }
 }
 
+/// Nothing would run for it. There may be many such events (a probe's), and none may take the place of another one.
+bool Queue::is_for_nobody(const Event& event) const {
+    if (event.sets || event.clears || unreadable(options_.directory)) return false;
+    std::error_code error;
+    return !std::filesystem::exists(options_.directory + "/" + event.folder, error) && !error;
+}
+
 void Queue::add(Event event) {
+    if (is_for_nobody(event)) return;
     if (waiting_.size() >= options_.most_waiting) {
         ++dropped_;
         if (!is_spell_) {

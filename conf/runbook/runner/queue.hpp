@@ -74,6 +74,7 @@ class Queue {
         bool is_terminated = false;
     };
 
+    [[nodiscard]] bool is_for_nobody(const Event& event) const;
     [[nodiscard]] bool is_busy(const std::string& key) const;
     [[nodiscard]] std::vector<Program> programs_of(const Event& event);
     /// Those that clear what is marked for its breaker.

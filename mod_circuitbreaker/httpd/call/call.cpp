@@ -46,6 +46,7 @@ void finish_call(RequestState& state, core::Outcome outcome) noexcept {
     Call& call = state.call;
     if (call.target.breaker == nullptr) return;
     const bool is_repeated = call.is_finished();
+    if (!is_repeated) call.ended.was_probe = call.is_probe();
     if (!is_repeated) call.ended.stage = has_settled(state) ? Stage::settled : Stage::finished;
     if (call.ended.stage == Stage::settled && outcome == core::Outcome::truncated) {
         call.ended.stage = Stage::break_counted;
@@ -61,7 +62,6 @@ void finish_call(RequestState& state, core::Outcome outcome) noexcept {
     ending.slow = ending.is_timed && is_slow(state, at);
     const Judgement judgement = judge(state, outcome, true, ending.slow);
     ending.verdict = judgement.verdict;
-    call.ended.was_probe = call.is_probe();
     ending.is_slow_judged = judgement.is_by_slowness();
     call.ended.failover_verdict =
         judgement.is_by_slowness() ? verdict_for_failover(state, outcome, true, ending.slow) : judgement.verdict;

@@ -47,7 +47,9 @@ bool is_slow(const RequestState& state, core::Millis at) noexcept {
     const core::SlowCall& limit = state.call.target.breaker->policy.slow_call;
     if (limit.threshold == 0 || !has_all(state)) return false;
     if (latency_of(state, at) > limit.threshold) return true;
-    return limit.until_end && state.call.has_headers() && time_to_end(state, at) > limit.threshold;
+    // A final answer in place of a `100 Continue`: mod_proxy_http reads the body all the same before it passes it on.
+    if (!limit.until_end || state.call.seen.waits_for_100) return false;
+    return state.call.has_headers() && time_to_end(state, at) > limit.threshold;
 }
 
 bool has_settled(const RequestState& state) noexcept {

@@ -125,6 +125,14 @@ class StatusForRules {
     int own_;
 };
 
+/// A rule for slow calls that names no status or class, and is not about failures, is about good answers: it must not
+/// make a success of a timeout.
+bool holds_for_slow(const VerdictRule& rule, bool slow, bool is_failing) noexcept {
+    const core::Verdict verdict = rule.codes.verdict;
+    const bool is_for_failures = verdict == core::Verdict::failure || verdict == core::Verdict::fatal;
+    return slow && (is_for_failures || rule.codes.ranges > 0 || !is_failing);
+}
+
 }  // namespace
 
 void note_headers_for_rules(RequestState& state) noexcept {
@@ -191,8 +199,11 @@ Judgement judge(const RequestState& state, core::Outcome outcome, bool with_body
     const Call& call = state.call;
     const VerdictRule* found = nullptr;
     const StatusForRules status(*state.r, outcome);
+    const core::Verdict builtin = core::builtin_verdict(outcome, call.target.breaker->failing_statuses);
+    const bool is_failing = builtin == core::Verdict::failure;
     for_each_rule(state, [&](const VerdictRule& rule, int number) noexcept {
-        if (!core::matches(rule.codes, outcome) || (rule.is_for_slow && !slow)) return false;
+        if (!core::matches(rule.codes, outcome)) return false;
+        if (rule.is_for_slow && !holds_for_slow(rule, slow, is_failing)) return false;
         if (needs_body(rule) && !(with_body && body_matches(call.answer.sample, rule))) return false;
         if (!(call.answer.expressions != nullptr ? call.answer.expressions[number] : is_true(state, rule)))
             return false;
@@ -200,7 +211,7 @@ Judgement judge(const RequestState& state, core::Outcome outcome, bool with_body
         return true;
     });
     if (found != nullptr) return {found->codes.verdict, found};
-    return {core::builtin_verdict(outcome, call.target.breaker->failing_statuses), nullptr};
+    return {builtin, nullptr};
 }
 
 core::Verdict verdict_for_failover(const RequestState& state, core::Outcome outcome, bool with_body,

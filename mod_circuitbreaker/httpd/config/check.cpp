@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "httpd/runtime.hpp"
+#include "parse.hpp"
 #include "policies.hpp"
 #include "unused_sections.hpp"
 #include "virtual_hosts.hpp"
@@ -143,6 +144,25 @@ void warn_of_slow_rules(apr_pool_t* temporary, server_rec* main_server) noexcept
                  members > 1 ? apr_psprintf(temporary, " and %d more", members - 1) : "");
 }
 
+/// A response that goes on for longer than CircuitBreakerSettle is judged before its end.
+void warn_of_late_limits(apr_pool_t* temporary, server_rec* main_server) noexcept {
+    for_each_breaker(
+        temporary, main_server,
+        [&](server_rec* s, const proxy_balancer* balancer, const proxy_worker& worker,
+            const Settings& settings) noexcept {
+            const core::SlowCall& limit = settings.policy.slow_call;
+            const bool is_late = limit.until_end && limit.threshold >= settings.policy.settle;
+            if (settings.policy.mode == core::Mode::off || limit.threshold == 0 || !is_late) return;
+            const ap_directive_t* const where = settings.place_of(Directive::slow_call);
+            ap_log_error(
+                APLOG_MARK, APLOG_STARTUP | APLOG_WARNING, 0, s,
+                "mod_circuitbreaker: %s looks no further than CircuitBreakerSettle %s for member %s%s%s: raise "
+                "CircuitBreakerSettle above that time, or lower it",
+                with_place(temporary, nullptr, *where), duration_text(temporary, settings.policy.settle),
+                worker.s->name_ex, balancer != nullptr ? " of " : "", balancer != nullptr ? balancer->s->name : "");
+        });
+}
+
 bool has_balancers(const server_rec* main_server) noexcept {
     for (const server_rec* s = main_server; s != nullptr; s = s->next) {
         if (proxy_conf(s)->balancers->nelts > 0) return true;
@@ -179,6 +199,7 @@ bool check_configuration(apr_pool_t* temporary, server_rec* main_server) noexcep
     if (!is_second_reading()) {
         warn_of_members_without(temporary, main_server);
         warn_of_slow_rules(temporary, main_server);
+        warn_of_late_limits(temporary, main_server);
         warn_of_unused_sections(temporary, main_server);
         warn_of_virtual_hosts(temporary, main_server);
         tell_of_retry_without_effect(temporary, main_server);

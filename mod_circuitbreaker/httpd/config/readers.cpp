@@ -154,6 +154,7 @@ const char* read_event_log(const Words& words, EventLog& event_log) noexcept {
     if (probes == nullptr || !parse_on_off(probes, event_log.with_probes))
         return words.wrong(words.word[1], "probes=On or probes=Off");
     if (is_word(target, "Off")) return nullptr;
+    if (value_of(target, "probes") != nullptr) return words.wrong(target, "a file, \"|PROGRAM\", or Off before it");
     const char* program = target;
     while (*program == '|' || (program > target && *program == '$'))
         ++program;

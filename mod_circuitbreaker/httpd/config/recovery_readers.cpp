@@ -77,6 +77,7 @@ const char* read_probes(const Words& words, core::Probes& probes) noexcept {
     // What is not said follows from the number of probes; a concurrent of 0 stands for that.
     probes = core::Probes{.round = probes.round, .concurrent = 0, .successes = 0, .max = probes.round};
     bool has_successes = false;
+    const char* tolerated = "0";  // as written
     for (int i = 1; i < words.count; ++i) {
         const char* const word = words.word[i];
         if (const char* concurrent = value_of(word, "concurrent")) {
@@ -84,6 +85,7 @@ const char* read_probes(const Words& words, core::Probes& probes) noexcept {
                 return words.wrong(word, "concurrent=N from 1 to 16");
             }
         } else if (const char* tolerate = value_of(word, "tolerate")) {
+            tolerated = tolerate;
             if (!parse_share(tolerate, 0, core::kMaxTolerate, 0, probes.tolerate, probes.is_tolerate_share)) {
                 return words.wrong(word, "tolerate=N from 0 to 15, or a share of the round (\"tolerate=50%\")");
             }
@@ -111,6 +113,13 @@ const char* read_probes(const Words& words, core::Probes& probes) noexcept {
     if (probes.concurrent > probes.max) {
         return words.contradiction(apr_psprintf(words.cmd->pool, "concurrent=%u is more than the %u probes of a round",
                                                 probes.concurrent, probes.max));
+    }
+    if (!has_successes && core::tolerated(probes, probes.round) >= probes.round) {
+        return words.contradiction(apr_psprintf(
+            words.cmd->pool,
+            "\"tolerate=%s\" allows all %u probes of a round to fail, so none would have to succeed: lower "
+            "it, or write successes=N",
+            tolerated, probes.round));
     }
     // As many as are left beside the tolerated failures. With a share that depends on the round: core::needed().
     if (!has_successes && !probes.is_tolerate_share) {

@@ -150,14 +150,16 @@ class LogObserver final : public shm::Observer {
             ap_log_error(APLOG_MARK, round.is_repeated ? APLOG_INFO : APLOG_NOTICE, 0, runtime.server,
                          "circuit breaker: member %s%s%s: %s; it was to be probed in %.1f s (level %u)",
                          MemberText(slot.identity).text, separator(slot.identity), slot.identity.balancer,
-                         core::name(core::Reason::no_other_member), left, round.before.level);
+                         core::name(core::Reason::no_other_member), left, round.level);
             return;
         }
+        char numbers[kMaxText];
+        probes_text(numbers, round.round);
         ap_log_error(APLOG_MARK, APLOG_INFO, 0, runtime.server,
-                     "circuit breaker: member %s%s%s: stays open: its early probes failed; next probe in %.1f s (level "
-                     "%u), or when there is no other member",
-                     MemberText(slot.identity).text, separator(slot.identity), slot.identity.balancer, left,
-                     round.before.level);
+                     "circuit breaker: member %s%s%s: stays open: its early probes failed: %s%s; next probe in %.1f s "
+                     "(level %u), or when there is no other member",
+                     MemberText(slot.identity).text, separator(slot.identity), slot.identity.balancer,
+                     core::name(round.reason), numbers, left, round.level);
         look_at_checks(slot);
     }
 

@@ -1,5 +1,7 @@
 #include "answer_filter.hpp"
 
+#include <algorithm>
+
 #include "holding.hpp"
 #include "httpd/call/backend_connection.hpp"
 #include "httpd/call/call.hpp"
@@ -110,7 +112,9 @@ apr_status_t pass_timed(RequestState& state, ap_filter_t* f, apr_bucket_brigade*
     const apr_status_t rv = pass_or_hold(state, f, bb, is_end);
     call.seen.passed_at = now();
     call.seen.client_wait += call.seen.passed_at - before;
-    call.seen.passing_on += call.seen.passed_at - before;
+    const core::Millis until =
+        call.has_headers() ? std::min(call.seen.passed_at, settles_at(state)) : call.seen.passed_at;
+    if (until > before) call.seen.passing_on += until - before;
     if (is_timed_to_end) mark_answer(state, settles_at(state));
     return rv;
 }

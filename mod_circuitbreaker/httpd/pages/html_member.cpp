@@ -67,6 +67,7 @@ void write_row(const HtmlOut& out, const MemberSnapshot& member) noexcept {
     out.put("</td><td data-label=\"Failures\">");
     if (policy.failure_rate > 0) {
         write_rate(out, member, member.sums.failures, member.sums.calls, policy.failure_rate);
+        if (policy.failure_count > 0) out.print("<span class=\"sub\">or at %u failures</span>", policy.failure_count);
     } else if (policy.failure_count > 0) {
         out.print("%u<span class=\"sub\">of %u calls; opens at %u</span>", member.sums.failures, member.sums.calls,
                   policy.failure_count);
