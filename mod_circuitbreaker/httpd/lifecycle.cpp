@@ -73,6 +73,7 @@ int cb_on_check_config(apr_pool_t*, apr_pool_t*, apr_pool_t* ptemp, server_rec* 
 int cb_on_post_config(apr_pool_t* pconf, apr_pool_t*, apr_pool_t* ptemp, server_rec* s) noexcept {
     if (ap_state_query(AP_SQ_MAIN_STATE) == AP_SQ_MS_CREATE_PRE_CONFIG) return OK;  // the first of two readings
     runtime.server = s;
+    runtime.has_health_checks = ap_find_linked_module("mod_proxy_hcheck.c") != nullptr;
     const std::uint32_t members = count_members(ptemp, s);
     if (members == 0 && !shm::existing_segment(s->process->pool).is_valid()) return OK;
     if (!open_shared_state(s, members) || !open_event_log(pconf, s)) return HTTP_INTERNAL_SERVER_ERROR;

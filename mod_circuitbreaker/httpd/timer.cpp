@@ -54,7 +54,7 @@ bool call_back(apr_pool_t* pconf, const char* name, core::Millis interval,
 void start_timer(apr_pool_t* pconf) noexcept {
     if (!runtime.wants_timer || runtime.registry == nullptr) return;
     runtime.has_timer = call_back(pconf, "_circuitbreaker_", kInterval, on_watchdog);
-    if (ap_find_linked_module("mod_proxy_hcheck.c") == nullptr) return;
+    if (!runtime.has_health_checks) return;
     (void)call_back(pconf, "_proxy_hcheck_", core::kDay, on_health_checks);  // its own thread's (HCHECK_WATHCHDOG_NAME)
 }
 

@@ -1,6 +1,6 @@
 // CircuitBreakerHealthCheck Gate: no probe before a check of mod_proxy_hcheck has passed that began after the opening.
 // And what its failing checks do by themselves.
-#include "traffic.hpp"
+#include "manager.hpp"
 
 namespace cb::test {
 namespace {
@@ -149,6 +149,24 @@ TEST_P(HealthGate, IsForMembersThatModProxyHcheckChecksAndThatIsNoWorkerWithoutA
     one_.answer_as_usual();
     ASSERT_TRUE(wait_for_end_of_open_time(httpd, one_));
     EXPECT_EQ(answerers(1, httpd.url("/app/x")), "one");
+}
+
+// It walks through the servers that have hcmethod= in their configuration.
+TEST_P(HealthGate, IsOpenWhereModProxyHcheckDoesNotCheckThoughTheMemberHasAMethod) {
+    HttpdOptions options = site("", "");
+    options.add_modules = {"proxy_hcheck"};
+    options.config += "<VirtualHost *>\n" + std::string(quick_policy) + "CircuitBreakerHealthCheck Gate\n" +
+                      managed_balancer(member_line(one_)) + "</VirtualHost>\n";
+    Httpd httpd(options);
+    httpd.start();
+    EXPECT_EQ(post_to_manager(httpd, "w=" + escaped_for_manager(one_.member()) +
+                                         "&w_hm=GET&w_hu=/health&w_hi=100&w_hp=1&w_hf=1000"),
+              200);
+    one_.answer(Reply::status(502));
+    EXPECT_EQ(statuses(3, httpd.url("/app/x")), "502 502 502");
+    one_.answer_as_usual();
+    EXPECT_TRUE(wait_until([&] { return get(httpd.url("/app/x")).status == 200; }, patience, "a probe"));
+    EXPECT_EQ(one_.requests_for("/health"), 0U);
 }
 
 TEST_P(HealthGate, TakesARestartForNoCheck) {

@@ -6,9 +6,15 @@
 namespace cb::httpd {
 namespace {
 
-/// mod_proxy_hcheck walks through balancers only, and takes `hcmethod=` of other workers without a word.
+/// Does mod_proxy_hcheck check the member? `hcmethod=` alone does not say so: a worker without a balancer may have it,
+/// it comes back from a file (BalancerPersist) when mod_proxy_hcheck is gone, and balancer-manager sets it in virtual
+/// hosts that mod_proxy_hcheck does not walk through. So a check must be under way, or must not be overdue.
 bool is_checked(const Breaker& breaker) noexcept {
-    return breaker.key->method != NONE && *breaker.balancer != '\0';
+    const proxy_worker_shared& worker = *breaker.key;
+    if (worker.method == NONE || *breaker.balancer == '\0' || !runtime.has_health_checks) return false;
+    constexpr apr_interval_time_t kPatience = apr_time_from_sec(5);
+    const apr_time_t ended = __atomic_load_n(&worker.updated, __ATOMIC_RELAXED);
+    return ended == 0 || apr_time_now() < ended + 2 * worker.interval + kPatience;
 }
 
 /// What mod_proxy_hcheck has written of a member. It sets `updated` to 0, checks, notes a failure in `error_time` and
@@ -20,7 +26,7 @@ shm::LastCheck last_check(const proxy_worker_shared& worker) noexcept {
     const apr_time_t ended = __atomic_load_n(&worker.updated, __ATOMIC_ACQUIRE);
     return {static_cast<core::Millis>(ended / 1000),
             static_cast<std::uint32_t>(__atomic_load_n(&worker.fcount, __ATOMIC_RELAXED)),
-            __atomic_load_n(&worker.error_time, __ATOMIC_RELAXED) < ended &&
+            __atomic_load_n(&worker.error_time, __ATOMIC_RELAXED) != ended &&
                 (__atomic_load_n(&worker.status, __ATOMIC_RELAXED) & kInError) == 0};
 }
 
