@@ -35,9 +35,16 @@ bool note_check(Slot& slot, std::uint64_t word, const LastCheck& check, core::Mi
     }
     // If it fails, another process has seen the same check.
     if (!slot.health.compare_exchange_strong(seen, next, kRelaxed)) return is_of(seen, word) && (seen & kPassed) != 0;
+    slot.checked_at.store(now, kRelaxed);
     if ((next & kPassed) == 0) return false;
     note_proof(slot, now);
     return true;
+}
+
+core::Millis time_since_check(const Slot& slot, std::uint64_t word, core::Millis now) noexcept {
+    if (!is_of(slot.health.load(kRelaxed), word)) return 0;
+    const core::Millis at = slot.checked_at.load(kRelaxed);
+    return now > at ? now - at : 0;
 }
 
 void doubt_checks(Slot& slot) noexcept {

@@ -25,6 +25,10 @@ struct LastCheck {
 /// it opened.
 bool note_check(Slot& slot, std::uint64_t word, const LastCheck& check, core::Millis now) noexcept;
 
+/// Time since a new end of a check was seen, or since the first look; 0 before that. On the segment's clock, so that it
+/// is right whatever is done to the wall clock.
+[[nodiscard]] core::Millis time_since_check(const Slot& slot, std::uint64_t word, core::Millis now) noexcept;
+
 /// The end of a check may be noted next without a check: what ends next does not count.
 void doubt_checks(Slot& slot) noexcept;
 

@@ -151,6 +151,7 @@ struct alignas(kLine) Slot {  // NOLINT(clang-analyzer-optin.performance.Padding
     Atomic64 flapping;                // generation + 1 in which flapping was reported; 0: not since it was well
     Atomic64 kept_calls;              // calls on kept connections, and stale ones (kept.hpp)
     Atomic64 health;                  // checks of mod_proxy_hcheck since it opened (health.hpp)
+    Atomic64 checked_at;              // ms, when a new end of a check was last seen (health.hpp)
     Atomic64 noticed;                 // number of the opening whose open time's end was announced (notice.hpp)
     Atomic64 proven;                  // ms, since when the member is known to be well; 0: it is not (outages.hpp)
     Atomic64 too_cautious;            // the outage of which that was said (core/outage.hpp); 0: none

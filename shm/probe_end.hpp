@@ -25,7 +25,7 @@ struct Round {
 enum class EndedBy : std::uint8_t { call, deadline, death };
 
 struct ProbeEnd {
-    bool is_probe = true;  // false: a lease was taken, but no probe had begun, or it has been counted already
+    bool is_probe = true;  // false: a dead process has left a lease without a probe
     EndedBy by = EndedBy::call;
     core::Outcome outcome = core::Outcome::none;  // none: not known
     core::Verdict verdict = core::Verdict::ignore;

@@ -33,6 +33,7 @@ struct Runtime {
     bool has_timer = false;                   // mod_watchdog calls us (timer.hpp)
     bool logs_probes = false;                 // it has an event for each probe
     bool has_health_checks = false;           // mod_proxy_hcheck is loaded
+    bool has_settle_for_requests = false;     // a <Location> or the like has a CircuitBreakerSettle
     bool has_fatal_for_requests = false;      // a <Location> or the like has a rule with the verdict `fatal`
     const ap_directive_t* slow_rule_for_requests = nullptr;  // the same: a rule with the condition `slow`
 };

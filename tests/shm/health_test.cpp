@@ -75,6 +75,24 @@ TEST_F(Open, DoesNotCountTheEndOfACheckThatMayNotHaveBeenMade) {
     EXPECT_TRUE(shm::has_passed_check(slot, slot.word)) << "that has been made";
 }
 
+TEST_F(Open, KnowsHowLongAgoACheckEndedWhateverTheWallClockSays) {
+    const auto since = [&] { return shm::time_since_check(slot, slot.word, world.board.now); };
+    world.pass(7000);
+    EXPECT_EQ(since(), 0U) << "nobody has looked";
+    (void)look(1'000'000, kPasses);
+    world.pass(1000);
+    EXPECT_EQ(since(), 1000U);
+    (void)look(1'000'000, kPasses);
+    (void)look(kUnderWay, kPasses);
+    EXPECT_EQ(since(), 1000U);
+    (void)look(900'000, kFails);
+    EXPECT_EQ(since(), 0U);
+    world.pass(2000);
+    recover();
+    open();
+    EXPECT_EQ(since(), 0U);
+}
+
 TEST_F(Open, WhoseChecksOpenTimeIsOverKeepsTheNextOne) {
     const std::uint64_t seen = slot.word;
     recover();

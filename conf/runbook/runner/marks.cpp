@@ -59,8 +59,8 @@ std::string this_httpd() {
 
 std::uint64_t fnv1a(const std::string& text) {
     std::uint64_t hash = 0xcbf29ce484222325U;
-    for (const unsigned char byte : text)
-        hash = (hash ^ byte) * 0x100000001b3U;
+    for (const char byte : text)
+        hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3U;
     return hash;
 }
 
@@ -107,11 +107,12 @@ void Marks::drop(const Names& marks) {
 Marks::Names Marks::in_folder(const std::string& name) const {
     Names marks;
     if (!is_own_folder(folder_) || !is_own_folder(folder_ + "/" + name)) return marks;
+    const std::string prefix = name + "/";
     std::error_code error;
     auto entry = std::filesystem::directory_iterator(folder_ + "/" + name, error);
     for (; !error && entry != std::filesystem::directory_iterator{}; entry.increment(error)) {
         const std::string file = entry->path().filename().string();
-        if (file.find('.') == kHashDigits) marks.insert(name + "/" + file);
+        if (file.find('.') == kHashDigits) marks.insert(std::string(prefix).append(file));
     }
     return marks;
 }

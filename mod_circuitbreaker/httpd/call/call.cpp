@@ -36,8 +36,11 @@ extern "C" apr_status_t abandon_call(void* state) noexcept {
     return APR_SUCCESS;
 }
 
-void note_end(Call& call, const std::optional<shm::ProbeEnd>& probe, const char* verdict) noexcept {
-    if (probe) call.ended.untold = UntoldProbe{call.target.slot, verdict, *probe};
+/// `verdict`: of the call, and its text. After the deadline the probe may have been judged by less.
+void note_end(Call& call, const std::optional<shm::ProbeEnd>& probe, core::Verdict verdict, const char* text) noexcept {
+    if (!probe) return;
+    const char* const reason = probe->verdict == verdict ? text : nullptr;
+    call.ended.untold = UntoldProbe{call.target.slot, reason, *probe};
 }
 
 }  // namespace
@@ -76,7 +79,7 @@ void finish_call(RequestState& state, core::Outcome outcome) noexcept {
     const char* const verdict = verdict_text(state.r->pool, judgement, outcome);
     tell_verdict(state, verdict);
     note_end(call, shm::finish(*call.target.slot, policy, runtime.process, call.target.permit, ending, peers_of(state)),
-             verdict);
+             ending.verdict, verdict);
 }
 
 void begin_call(RequestState& state, Breaker& breaker, shm::Slot& slot, proxy_worker& worker,
@@ -101,7 +104,7 @@ void close_call(RequestState& state) noexcept {
         std::optional<shm::ProbeEnd> probe =
             shm::cancel(*call.target.slot, call.target.breaker->policy, runtime.process, call.target.permit);
         if (probe) probe->method = static_cast<std::uint8_t>(state.r->method_number);
-        note_end(call, probe, core::name(core::Verdict::ignore));
+        note_end(call, probe, core::Verdict::ignore, core::name(core::Verdict::ignore));
     }
     call.target.breaker = nullptr;
 }

@@ -146,21 +146,26 @@ void warn_of_slow_rules(apr_pool_t* temporary, server_rec* main_server) noexcept
 
 /// A response that goes on for longer than CircuitBreakerSettle is judged before its end.
 void warn_of_late_limits(apr_pool_t* temporary, server_rec* main_server) noexcept {
+    if (runtime.has_settle_for_requests) return;  // which may be longer
+    int members = 0;
+    const char* first = nullptr;
     for_each_breaker(
         temporary, main_server,
-        [&](server_rec* s, const proxy_balancer* balancer, const proxy_worker& worker,
+        [&](const server_rec*, const proxy_balancer* balancer, const proxy_worker& worker,
             const Settings& settings) noexcept {
             const core::SlowCall& limit = settings.policy.slow_call;
             const bool is_late = limit.until_end && limit.threshold >= settings.policy.settle;
-            if (settings.policy.mode == core::Mode::off || limit.threshold == 0 || !is_late) return;
-            const ap_directive_t* const where = settings.place_of(Directive::slow_call);
-            ap_log_error(
-                APLOG_MARK, APLOG_STARTUP | APLOG_WARNING, 0, s,
-                "mod_circuitbreaker: %s looks no further than CircuitBreakerSettle %s for member %s%s%s: raise "
-                "CircuitBreakerSettle above that time, or lower it",
-                with_place(temporary, nullptr, *where), duration_text(temporary, settings.policy.settle),
-                worker.s->name_ex, balancer != nullptr ? " of " : "", balancer != nullptr ? balancer->s->name : "");
+            if (settings.policy.mode == core::Mode::off || limit.threshold == 0 || !is_late || members++ > 0) return;
+            first =
+                apr_pstrcat(temporary, with_place(temporary, nullptr, *settings.place_of(Directive::slow_call)),
+                            " looks no further than CircuitBreakerSettle ",
+                            duration_text(temporary, settings.policy.settle), " for member ", worker.s->name_ex,
+                            balancer != nullptr ? " of " : "", balancer != nullptr ? balancer->s->name : "", nullptr);
         });
+    if (first == nullptr) return;
+    ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_WARNING, 0, main_server,
+                 "mod_circuitbreaker: %s%s: raise CircuitBreakerSettle above that time, or lower it", first,
+                 members > 1 ? apr_psprintf(temporary, " and %d more", members - 1) : "");
 }
 
 bool has_balancers(const server_rec* main_server) noexcept {

@@ -76,6 +76,7 @@ const char* on_directive(cmd_parms* cmd, void* mconfig, int argc, char* const ar
         const VerdictRule* const slow = of_all != nullptr ? of_all : slow_rule(settings->probe_rules);
         if (slow != nullptr) runtime.slow_rule_for_requests = slow->where;
     }
+    if (is_for_request && directive == Directive::settle) runtime.has_settle_for_requests = true;
     runtime.wants_timer = runtime.wants_timer || settings->policy.open_time.notice > 0 ||
                           settings->policy.health_check != core::HealthCheck::off;
     if (directive == Directive::fallback && settings->fallback != nullptr) {

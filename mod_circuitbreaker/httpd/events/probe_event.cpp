@@ -9,7 +9,7 @@ namespace {
 constexpr int kMaxText = 128;
 
 const char* reason_of(const shm::ProbeEnd& end, const char* verdict) noexcept {
-    const bool is_known = end.is_of_its_call() && end.result != shm::ProbeResult::lost;
+    const bool is_known = end.is_of_its_call() && end.result != shm::ProbeResult::lost && verdict != nullptr;
     if (end.by == shm::EndedBy::deadline && !is_known) return "deadline";
     return end.by == shm::EndedBy::death ? "its process died" : verdict;
 }

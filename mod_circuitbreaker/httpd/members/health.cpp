@@ -1,20 +1,35 @@
 #include "health.hpp"
 
+#include <algorithm>
+
 #include "httpd/runtime.hpp"
 #include "shm/health.hpp"
 
 namespace cb::httpd {
 namespace {
 
-/// Does mod_proxy_hcheck check the member? `hcmethod=` alone does not say so: a worker without a balancer may have it,
-/// it comes back from a file (BalancerPersist) when mod_proxy_hcheck is gone, and balancer-manager sets it in virtual
-/// hosts that mod_proxy_hcheck does not walk through. So a check must be under way, or must not be overdue.
-bool is_checked(const Breaker& breaker) noexcept {
-    const proxy_worker_shared& worker = *breaker.key;
-    if (worker.method == NONE || *breaker.balancer == '\0' || !runtime.has_health_checks) return false;
-    constexpr apr_interval_time_t kPatience = apr_time_from_sec(5);
-    const apr_time_t ended = __atomic_load_n(&worker.updated, __ATOMIC_RELAXED);
-    return ended == 0 || apr_time_now() < ended + 2 * worker.interval + kPatience;
+/// Can mod_proxy_hcheck check the member? It walks through balancers only, and takes `hcmethod=` of other workers
+/// without a word.
+bool may_be_checked(const Breaker& breaker) noexcept {
+    return breaker.key->method != NONE && *breaker.balancer != '\0' && runtime.has_health_checks;
+}
+
+bool is_check_under_way(const Breaker& breaker) noexcept {
+    return may_be_checked(breaker) && __atomic_load_n(&breaker.key->updated, __ATOMIC_RELAXED) == 0;
+}
+
+/// Does it? `hcmethod=` alone does not say so: balancer-manager sets it in virtual hosts that mod_proxy_hcheck does not
+/// walk through, and mod_proxy_hcheck makes no checks until a wall clock that was set back has caught up. (One check
+/// after the other, a check that hangs holds up all others: ProxyHCTPsize 0, or a child that ends.)
+bool is_checked(const Breaker& breaker, const shm::Slot& slot, std::uint64_t word) noexcept {
+    if (!may_be_checked(breaker)) return false;
+    constexpr core::Millis kPatience = 5 * core::kMillisPerSecond;
+    const auto interval = static_cast<core::Millis>(breaker.key->interval / 1000);
+    if (shm::time_since_check(slot, word, now()) < 2 * interval + kPatience) return true;
+    bool is_any_under_way = false;
+    runtime.registry->for_each(
+        [&](const Breaker& each) noexcept { is_any_under_way = is_any_under_way || is_check_under_way(each); });
+    return is_any_under_way;
 }
 
 /// What mod_proxy_hcheck has written of a member. It sets `updated` to 0, checks, notes a failure in `error_time` and
@@ -34,7 +49,7 @@ shm::LastCheck last_check(const proxy_worker_shared& worker) noexcept {
 
 void heed_health_check(const Breaker& breaker, shm::Slot& slot) noexcept {
     const core::HealthCheck wanted = breaker.policy.health_check;
-    if (wanted == core::HealthCheck::off || !is_checked(breaker)) return;
+    if (wanted == core::HealthCheck::off || !may_be_checked(breaker)) return;
     // A child of before a restart knows the checks of then.
     if (slot.epoch.load(std::memory_order_relaxed) > runtime.epoch) return;
     const std::uint64_t word = slot.word.load(std::memory_order_acquire);
@@ -51,9 +66,10 @@ void heed_health_check(const Breaker& breaker, shm::Slot& slot) noexcept {
 }
 
 bool is_awaiting_check(const Breaker& breaker, const shm::Slot& slot) noexcept {
-    if (!core::holds_probes(breaker.policy.health_check) || !is_checked(breaker)) return false;
+    if (!core::holds_probes(breaker.policy.health_check)) return false;
     const std::uint64_t word = slot.word.load(std::memory_order_acquire);
-    return core::state_of(word) == core::State::open && !shm::has_passed_check(slot, word);
+    return core::state_of(word) == core::State::open && !shm::has_passed_check(slot, word) &&
+           is_checked(breaker, slot, word);
 }
 
 void doubt_check_under_way(const Breaker& breaker, shm::Slot& slot) noexcept {
@@ -64,7 +80,8 @@ core::Millis time_to_check(const Breaker& breaker) noexcept {
     const proxy_worker_shared& worker = *breaker.key;
     const apr_time_t ended = __atomic_load_n(&worker.updated, __ATOMIC_RELAXED);
     const apr_time_t left = ended + worker.interval - apr_time_now();
-    return ended != 0 && left > 0 ? static_cast<core::Millis>(left / 1000) : 0;
+    if (ended == 0 || left <= 0) return 0;
+    return static_cast<core::Millis>(std::min(left, worker.interval) / 1000);  // the wall clock may have been set back
 }
 
 }  // namespace cb::httpd

@@ -135,7 +135,7 @@ enum class Stage : std::uint8_t {
 /// A probe that has ended and was not told of yet, as another member may still get the request (events/probe_event).
 struct UntoldProbe {
     const shm::Slot* slot;
-    const char* verdict;  // as in CIRCUIT_BREAKER_VERDICT
+    const char* verdict;  // as in CIRCUIT_BREAKER_VERDICT; nullptr: the probe was not judged by that
     shm::ProbeEnd end;
 };
 
