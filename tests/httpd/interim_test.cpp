@@ -108,8 +108,8 @@ TEST_P(Interim, ContinueStartsTheTimeWhenTheClientHasSentItsBody) {
 }
 
 TEST_P(Interim, AFinalAnswerInPlaceOfAContinueIsNotSlowByItsEndBecauseItsClientUploadsSlowly) {
-    // mod_proxy_http reads the body all the same, and passes the answer on afterwards. (Where the body's length is
-    // known, it gives up at once, with 500.)
+    // mod_proxy_http reads the rest of the body all the same, and passes the answer on afterwards. (Where the body's
+    // length is known, it gives up at once, with 500.)
     PiecewiseServer app({"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno"});
     Httpd httpd(site(touchy_policy + "CircuitBreakerSlowCall 600ms rate=1 until=end\n",
                      "ProxyPass /app " + app.member() + "\n"));
@@ -117,7 +117,8 @@ TEST_P(Interim, AFinalAnswerInPlaceOfAContinueIsNotSlowByItsEndBecauseItsClientU
     RawClient client(httpd.port());
     ASSERT_TRUE(
         client.send("POST /app/x HTTP/1.1\r\nHost: me\r\nConnection: close\r\nExpect: 100-continue\r\n"
-                    "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"));
+                    "Transfer-Encoding: chunked\r\n\r\n4e20\r\n" +
+                    std::string(20'000, 'x') + "\r\n"));
     std::this_thread::sleep_for(too_slow);
     ASSERT_TRUE(client.send("0\r\n\r\n"));
     EXPECT_NE(client.read_to_end().find(" 404 "), std::string::npos);
