@@ -183,21 +183,34 @@ TEST_P(HealthGate, TakesARestartForNoCheck) {
 }
 
 TEST_P(HealthGate, TakesACheckWhoseChildWasKilledForNoCheck) {
+    std::atomic<bool> hangs{false};
+    std::atomic<bool> is_over{false};
+    std::atomic<unsigned> hanging{0};
+    one_.answer([&](const Request& request) {
+        if (request.path != "/health") return Reply::status(502);
+        if (hangs) {
+            ++hanging;
+            (void)wait_until([&] { return is_over.load(); }, patience, "the end of the test");
+        }
+        return Reply::status(503);
+    });
     Httpd httpd(checked("CircuitBreakerHealthCheck Both\nCircuitBreakerOpenTime 10min jitter=0 min=100ms\n"));
     httpd.start();
-    trip(httpd);
+    ASSERT_TRUE(wait_for_checks(1));
+    EXPECT_EQ(statuses(3, httpd.url("/app/x")), "502 502 502");
     ASSERT_TRUE(wait_for_checks(2));
-    one_.answer_path("/health", Reply::hang());
-    for (int deaths = 0; deaths < 2; ++deaths) {
-        ASSERT_TRUE(wait_for_checks(1)) << "one that hangs";
+    hangs = true;
+    for (unsigned deaths = 0; deaths < 2; ++deaths) {
+        ASSERT_TRUE(wait_until([&] { return hanging > deaths; }, patience, "a check that hangs"));
         const std::vector<pid_t> children = httpd.children();
         for (const pid_t child : children)
             EXPECT_TRUE(httpd.kill_child(child));
         ASSERT_TRUE(httpd.wait_for_end_of(children));
     }
-    ASSERT_TRUE(wait_for_checks(1)) << "by a child that came later";
+    ASSERT_TRUE(wait_until([&] { return hanging > 2; }, patience, "a check by a child that came later"));
     EXPECT_EQ(block(httpd).number("Awaits-check"), 1U);
     EXPECT_TRUE(httpd.error_lines_with("may be probed now").empty()) << httpd.describe();
+    is_over = true;
 }
 
 TEST_P(HealthGate, AndEarlyTogetherSayWhenTheNextCheckIsDue) {
