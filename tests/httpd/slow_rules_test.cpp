@@ -48,6 +48,15 @@ class SlowRules : public TrafficTest {
         ASSERT_TRUE(wait_for_state(*httpd_, app_, "open"));
         ASSERT_TRUE(wait_for_end_of_open_time(*httpd_, app_));
     }
+    /// A client that reads the head of a long answer, and the rest after a pause.
+    void read_slowly(milliseconds pause) {
+        RawClient client(httpd_->port());
+        ASSERT_TRUE(client.send(get_request("/app/x")));
+        EXPECT_NE(client.read_until("\r\n\r\n").find(" 200 "), std::string::npos);
+        dawdle(pause);
+        EXPECT_EQ(app_.concurrent(), 1U) << "or all of it has gone into buffers";
+        EXPECT_GT(client.read_to_end().size(), 16'000'000U);
+    }
     /// Of the member's last failing call, in ms.
     [[nodiscard]] long long recorded_latency() const {
         const std::unique_ptr<json_t, decltype(&json_decref)> root(
@@ -210,12 +219,7 @@ TEST_P(SlowRules, ASlowClientMakesNoMemberSlowByItsEnd) {
     start(patient_limit + small_buffers);
     for (Reply reply : {Reply::ok(long_body()), Reply::ok(long_body()).in_chunks()}) {
         app_.answer(reply);
-        RawClient client(httpd_->port());
-        ASSERT_TRUE(client.send(get_request("/app/x")));
-        EXPECT_NE(client.read_until("\r\n\r\n").find(" 200 "), std::string::npos);
-        dawdle(2 * long_pause);
-        EXPECT_EQ(app_.concurrent(), 1U) << "or all of it has gone into buffers";
-        EXPECT_GT(client.read_to_end().size(), 16'000'000U);
+        read_slowly(2 * long_pause);
     }
     expect_summary(" Calls=2 Verdict-success=2 Window-calls=2");
 }
@@ -234,12 +238,7 @@ TEST_P(SlowRules, AClientThatStallsAfterSettleHidesNoSlowMember) {
     start(limit + " until=end\nCircuitBreakerSettle 900ms\n" + small_buffers);
     // Silent for longer than the limit, then more than the client takes.
     app_.answer(Reply::ok(long_body()).pausing(1000, milliseconds(800)));
-    RawClient client(httpd_->port());
-    ASSERT_TRUE(client.send(get_request("/app/x")));
-    EXPECT_NE(client.read_until("\r\n\r\n").find(" 200 "), std::string::npos);
-    dawdle(3 * long_pause);
-    EXPECT_EQ(app_.concurrent(), 1U) << "or all of it has gone into buffers";
-    EXPECT_GT(client.read_to_end().size(), 16'000'000U);
+    read_slowly(3 * long_pause);
     expect_summary(" Calls=1 Slow=1 Verdict-success=1 Window-calls=1");
 }
 

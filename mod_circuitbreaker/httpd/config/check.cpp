@@ -39,6 +39,17 @@ void for_each_breaker(apr_pool_t* temporary, server_rec* main_server, Visit visi
     });
 }
 
+/// "URL of BALANCER", as messages name a member.
+const char* member_text(apr_pool_t* p, const proxy_balancer* balancer, const proxy_worker& worker) noexcept {
+    return balancer == nullptr ? worker.s->name_ex
+                               : apr_pstrcat(p, worker.s->name_ex, " of ", balancer->s->name, nullptr);
+}
+
+/// For a message about the first of so many members.
+const char* and_more_text(apr_pool_t* p, int members) noexcept {
+    return members > 1 ? apr_psprintf(p, " and %d more", members - 1) : "";
+}
+
 bool has_no_contradictions(apr_pool_t* temporary, server_rec* main_server) noexcept {
     bool is_fine = true;
     for_each_breaker(
@@ -49,9 +60,8 @@ bool has_no_contradictions(apr_pool_t* temporary, server_rec* main_server) noexc
                 core::contradiction(settings.policy, runtime.has_fatal_for_requests || has_fatal(settings.rules));
             if (what == nullptr || !is_fine) return;
             is_fine = false;
-            ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_ERR, 0, s, "mod_circuitbreaker: member %s%s%s: %s (set: %s)",
-                         worker.s->name_ex, balancer != nullptr ? " of " : "",
-                         balancer != nullptr ? balancer->s->name : "", what, places_text(temporary, settings, what));
+            ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_ERR, 0, s, "mod_circuitbreaker: member %s: %s (set: %s)",
+                         member_text(temporary, balancer, worker), what, places_text(temporary, settings, what));
         });
     return is_fine;
 }
@@ -107,11 +117,11 @@ void tell_of_retry_without_effect(apr_pool_t* temporary, server_rec* main_server
                      [&](server_rec* s, const proxy_balancer* balancer, const proxy_worker& worker,
                          const Settings& settings) noexcept {
                          if (!worker.s->retry_set || settings.policy.mode != core::Mode::on) return;
-                         ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_INFO, 0, s,
-                                      "mod_circuitbreaker: member %s%s%s: retry= has no effect, because its "
-                                      "CircuitBreaker is On: CircuitBreakerOpenTime says when it is tried again",
-                                      worker.s->name_ex, balancer != nullptr ? " of " : "",
-                                      balancer != nullptr ? balancer->s->name : "");
+                         ap_log_error(
+                             APLOG_MARK, APLOG_STARTUP | APLOG_INFO, 0, s,
+                             "mod_circuitbreaker: member %s: retry= has no effect, because its CircuitBreaker is On: "
+                             "CircuitBreakerOpenTime says when it is tried again",
+                             member_text(temporary, balancer, worker));
                      });
 }
 
@@ -127,12 +137,10 @@ void warn_of_slow_rules(apr_pool_t* temporary, server_rec* main_server) noexcept
                          if (settings.policy.mode == core::Mode::off) return;
                          const bool is_limited = settings.policy.slow_call.threshold > 0;
                          is_any_limited = is_any_limited || is_limited;
-                         const VerdictRule* const of_all = slow_rule(settings.rules);
-                         const VerdictRule* const slow = of_all != nullptr ? of_all : slow_rule(settings.probe_rules);
+                         const VerdictRule* const slow = slow_rule(settings.rules, settings.probe_rules);
                          if (is_limited || slow == nullptr || members++ > 0) return;
-                         of_first = apr_pstrcat(temporary, " for member ", worker.s->name_ex,
-                                                balancer != nullptr ? " of " : "",
-                                                balancer != nullptr ? balancer->s->name : "", nullptr);
+                         of_first =
+                             apr_pstrcat(temporary, " for member ", member_text(temporary, balancer, worker), nullptr);
                          where = slow->where;
                      });
     if (members == 0 && !is_any_limited) where = runtime.slow_rule_for_requests;
@@ -140,8 +148,7 @@ void warn_of_slow_rules(apr_pool_t* temporary, server_rec* main_server) noexcept
     ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_WARNING, 0, main_server,
                  "mod_circuitbreaker: %s never holds%s%s, as CircuitBreakerSlowCall is Off there: set it, or remove "
                  "the rule",
-                 with_place(temporary, nullptr, *where), of_first,
-                 members > 1 ? apr_psprintf(temporary, " and %d more", members - 1) : "");
+                 with_place(temporary, nullptr, *where), of_first, and_more_text(temporary, members));
 }
 
 /// A response that goes on for longer than CircuitBreakerSettle is judged before its end.
@@ -156,16 +163,15 @@ void warn_of_late_limits(apr_pool_t* temporary, server_rec* main_server) noexcep
             const core::SlowCall& limit = settings.policy.slow_call;
             const bool is_late = limit.until_end && limit.threshold >= settings.policy.settle;
             if (settings.policy.mode == core::Mode::off || limit.threshold == 0 || !is_late || members++ > 0) return;
-            first =
-                apr_pstrcat(temporary, with_place(temporary, nullptr, *settings.place_of(Directive::slow_call)),
-                            " looks no further than CircuitBreakerSettle ",
-                            duration_text(temporary, settings.policy.settle), " for member ", worker.s->name_ex,
-                            balancer != nullptr ? " of " : "", balancer != nullptr ? balancer->s->name : "", nullptr);
+            first = apr_pstrcat(temporary, with_place(temporary, nullptr, *settings.place_of(Directive::slow_call)),
+                                " looks no further than CircuitBreakerSettle ",
+                                duration_text(temporary, settings.policy.settle), " for member ",
+                                member_text(temporary, balancer, worker), nullptr);
         });
     if (first == nullptr) return;
     ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_WARNING, 0, main_server,
                  "mod_circuitbreaker: %s%s: raise CircuitBreakerSettle above that time, or lower it", first,
-                 members > 1 ? apr_psprintf(temporary, " and %d more", members - 1) : "");
+                 and_more_text(temporary, members));
 }
 
 bool has_balancers(const server_rec* main_server) noexcept {

@@ -72,8 +72,7 @@ const char* on_directive(cmd_parms* cmd, void* mconfig, int argc, char* const ar
     // Which member it will meet is not known before the request (core::contradiction).
     if (is_for_request && has_fatal(settings->rules)) runtime.has_fatal_for_requests = true;
     if (is_for_request && runtime.slow_rule_for_requests == nullptr) {
-        const VerdictRule* const of_all = slow_rule(settings->rules);
-        const VerdictRule* const slow = of_all != nullptr ? of_all : slow_rule(settings->probe_rules);
+        const VerdictRule* const slow = slow_rule(settings->rules, settings->probe_rules);
         if (slow != nullptr) runtime.slow_rule_for_requests = slow->where;
     }
     if (is_for_request && directive == Directive::settle) runtime.has_settle_for_requests = true;

@@ -159,9 +159,11 @@ bool has_fatal(RuleList list) noexcept {
     return false;
 }
 
-const VerdictRule* slow_rule(RuleList list) noexcept {
-    for (int i = 0; i < list.count; ++i) {
-        if (list.rule[i]->is_for_slow) return list.rule[i];
+const VerdictRule* slow_rule(RuleList rules, RuleList probe_rules) noexcept {
+    for (const RuleList& list : {rules, probe_rules}) {
+        for (int i = 0; i < list.count; ++i) {
+            if (list.rule[i]->is_for_slow) return list.rule[i];
+        }
     }
     return nullptr;
 }

@@ -51,7 +51,7 @@ struct RuleList {
 
 [[nodiscard]] bool has_fatal(RuleList list) noexcept;
 /// The first of the rules that has the condition `slow`; nullptr if none has.
-[[nodiscard]] const VerdictRule* slow_rule(RuleList list) noexcept;
+[[nodiscard]] const VerdictRule* slow_rule(RuleList rules, RuleList probe_rules) noexcept;
 
 }  // namespace cb::httpd
 
