@@ -153,14 +153,16 @@ struct Ending {
     bool slow = false;            // slower than CircuitBreakerSlowCall allows
     bool is_slow_judged = false;  // the rule that decided asks for that: the verdict is all that the call counts as
     core::Millis least_open_time = 0;
-    bool is_kept = false;        // on a connection that had served another request
-    bool is_timed = false;       // `latency` is a measurement of the member's speed
-    core::Millis latency = 0;    // what the flight recorder keeps of a failing call:
+    bool is_kept = false;      // on a connection that had served another request
+    bool is_timed = false;     // `latency` is a measurement of the member's speed
+    core::Millis latency = 0;  // to the first byte; goes into the histograms
+    // What is told of a failing call, and of a probe:
     core::Millis until_end = 0;  // not 0: this in place of `latency`
     std::uint8_t method = 0;     // httpd's method number
     const char* path = nullptr;  // nullptr: not kept
 
     [[nodiscard]] bool weighs_as_slow() const noexcept { return slow && !is_slow_judged; }
+    [[nodiscard]] core::Millis told_latency() const noexcept { return until_end > 0 ? until_end : latency; }
 };
 
 /// Gives the permit back with the call's outcome, and weighs the evidence. A permit of kind none stands for a call that

@@ -206,7 +206,7 @@ std::optional<ProbeEnd> settle_probe(Slot& slot, const core::Policy& policy, con
     }
     mine->outcome = ending.outcome;
     mine->method = ending.method;
-    mine->latency = ending.until_end > 0 ? ending.until_end : ending.latency;
+    mine->latency = ending.told_latency();
     return mine;
 }
 

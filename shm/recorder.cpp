@@ -25,9 +25,8 @@ void note_failed_call(Slot& slot, core::Millis at, const Ending& ending, bool is
     // after the zero, release keeps them before the number.
     entry.number.store(0, kRelaxed);
     std::atomic_thread_fence(std::memory_order_release);
-    const core::Millis latency = ending.until_end > 0 ? ending.until_end : ending.latency;
     entry.what.store((at & core::kTimeMask) << 28U | static_cast<std::uint64_t>(ending.outcome) << 18U |
-                         std::min(latency, kMaxLatency),
+                         std::min(ending.told_latency(), kMaxLatency),
                      kRelaxed);
     std::uint64_t text[RecordedCall::kPathWords] = {};
     if (ending.path != nullptr) std::memcpy(text, ending.path, strnlen(ending.path, sizeof text));

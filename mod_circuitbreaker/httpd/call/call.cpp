@@ -49,8 +49,10 @@ void finish_call(RequestState& state, core::Outcome outcome) noexcept {
     Call& call = state.call;
     if (call.target.breaker == nullptr) return;
     const bool is_repeated = call.is_finished();
-    if (!is_repeated) call.ended.was_probe = call.is_probe();
-    if (!is_repeated) call.ended.stage = has_settled(state) ? Stage::settled : Stage::finished;
+    if (!is_repeated) {
+        call.ended.was_probe = call.is_probe();
+        call.ended.stage = has_settled(state) ? Stage::settled : Stage::finished;
+    }
     if (call.ended.stage == Stage::settled && outcome == core::Outcome::truncated) {
         call.ended.stage = Stage::break_counted;
         shm::count_broken_off(*call.target.slot, call.ended.was_probe);
