@@ -90,7 +90,7 @@ TEST_P(SlowRules, DecideAllThatASlowCallCountsAs) {
     expect_summary(
         " Calls=4 Slow=3 Verdict-success=2 Verdict-failure=1 Verdict-ignore=1 Window-calls=3 "
         "Window-failures=1 Window-timed-calls=3 Window-slow=1");
-    EXPECT_GE(recorded_latency(), too_slow.count()) << "the last failing call";
+    EXPECT_GE(recorded_latency(), 500) << "the last failing call: no less than the limit";
 }
 
 TEST_P(SlowRules, MayMakeAFailureOfAnySlowCallThatConcernsTheMember) {
