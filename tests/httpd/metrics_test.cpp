@@ -118,7 +118,7 @@ TEST_P(Metrics, HistogramsHaveEachCallInTheBucketOfItsDuration) {
     EXPECT_LE(bucket("0.1"), 2) << "the slow one is above";
     EXPECT_EQ(bucket("+Inf"), 3);
     EXPECT_EQ(page.value("call_duration_seconds_count", app), 3);
-    EXPECT_GE(page.value("call_duration_seconds_sum", app), 0.15);
+    EXPECT_GT(page.value("call_duration_seconds_sum", app), 0.1);
 }
 
 TEST_P(Metrics, ObserveCountsWhatItWouldHaveRejected) {
