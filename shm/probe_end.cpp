@@ -1,5 +1,7 @@
 #include "probe_end.hpp"
 
+#include "core/probe_rate.hpp"
+
 namespace cb::shm {
 
 const char* name(ProbeResult result) noexcept {
@@ -8,12 +10,10 @@ const char* name(ProbeResult result) noexcept {
 }
 
 ProbeResult result_of(const core::Event& event) noexcept {
-    if (event.slow) return ProbeResult::failure;
-    switch (event.verdict) {
-        case core::Verdict::success:
+    switch (core::sample_of(event.verdict, event.slow)) {
+        case core::ProbeSample::success:
             return ProbeResult::success;
-        case core::Verdict::failure:
-        case core::Verdict::fatal:
+        case core::ProbeSample::failure:
             return ProbeResult::failure;
         default:
             return ProbeResult::neutral;

@@ -31,7 +31,7 @@ struct Runtime {
     int event_log = -1;                       // descriptor; -1: none
     bool wants_timer = false;                 // a directive needs it (timer.hpp)
     bool has_timer = false;                   // mod_watchdog calls us (timer.hpp)
-    bool logs_probes = false;                 // it has an event for each probe
+    bool logs_probes = false;                 // the event log has an event for each probe
     bool has_health_checks = false;           // mod_proxy_hcheck is loaded
     bool has_settle_for_requests = false;     // a <Location> or the like has a CircuitBreakerSettle
     bool has_fatal_for_requests = false;      // a <Location> or the like has a rule with the verdict `fatal`

@@ -28,10 +28,7 @@ extern "C" apr_status_t on_watchdog(int state, void*, apr_pool_t*) noexcept {
 extern "C" apr_status_t on_health_checks(int state, void*, apr_pool_t*) noexcept {
     if (state != AP_WATCHDOG_STATE_STARTING || runtime.registry == nullptr) return APR_SUCCESS;
     runtime.registry->know_all_members();
-    runtime.registry->for_each([](const Breaker& breaker) noexcept {
-        shm::Slot* const slot = breaker.slot.load(std::memory_order_acquire);
-        if (slot != nullptr) doubt_check_under_way(breaker, *slot);
-    });
+    runtime.registry->for_each_bound(doubt_check_under_way);
     return APR_SUCCESS;
 }
 
@@ -61,10 +58,7 @@ void start_timer(apr_pool_t* pconf) noexcept {
 void look_at_time(core::Millis interval) noexcept {
     if (!runtime.segment.is_valid()) return;
     if (runtime.registry != nullptr) {
-        runtime.registry->for_each([](const Breaker& breaker) noexcept {
-            shm::Slot* const slot = breaker.slot.load(std::memory_order_acquire);
-            if (slot != nullptr) heed_health_check(breaker, *slot);
-        });
+        runtime.registry->for_each_bound(heed_health_check);
     }
     for (std::uint32_t i = 0; i < runtime.segment.header->capacity; ++i) {
         if (!runtime.segment.is_ready(i)) continue;

@@ -103,17 +103,17 @@ class LogObserver final : public shm::Observer {
                          static_cast<double>(change.open_for) / 1000.0, change.level,
                          needs_check(slot) ? ", or later: a health check has to pass first" : "");
         }
-        ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, runtime.server, "circuit breaker: member %s%s%s: %s -> %s: %s%s%s",
-                     MemberText(slot.identity).text, separator(slot.identity), slot.identity.balancer,
-                     core::name(change.from), core::name(change.to), core::name(change.reason), numbers, next_probe);
+        ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, runtime.server, "circuit breaker: member %s: %s -> %s: %s%s%s",
+                     LogName(slot.identity).text, core::name(change.from), core::name(change.to),
+                     core::name(change.reason), numbers, next_probe);
         write_change(slot, change);
         if (change.to == core::State::open) look_at_checks(slot);
     }
 
     void on_reset(const shm::Slot& slot, std::uint64_t number) noexcept override {
         ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, runtime.server,
-                     "circuit breaker: member %s%s%s: reset: it was closed already, and counts anew",
-                     MemberText(slot.identity).text, separator(slot.identity), slot.identity.balancer);
+                     "circuit breaker: member %s: reset: it was closed already, and counts anew",
+                     LogName(slot.identity).text);
         EventData event;
         event.name = EventName::reset;
         event.reason = core::name(core::Reason::reset);
@@ -124,18 +124,17 @@ class LogObserver final : public shm::Observer {
 
     void on_suppressed(const shm::Slot& slot, core::Reason reason, const core::Sums& sums) noexcept override {
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, runtime.server,
-                     "circuit breaker: member %s%s%s: suppressed: would have opened (%s, %u of %u calls failed), but "
+                     "circuit breaker: member %s: suppressed: would have opened (%s, %u of %u calls failed), but "
                      "CircuitBreakerMaxOpen allows no more open members",
-                     MemberText(slot.identity).text, separator(slot.identity), slot.identity.balancer,
-                     core::name(reason), sums.failures, sums.calls);
+                     LogName(slot.identity).text, core::name(reason), sums.failures, sums.calls);
         write_incident(slot, EventName::suppressed, core::name(reason), sums);
     }
 
     void on_probe_lost(const shm::Slot& slot) noexcept override {
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, runtime.server,
-                     "circuit breaker: member %s%s%s: probe-lost: a probe was sent and its deadline passed without an "
+                     "circuit breaker: member %s: probe-lost: a probe was sent and its deadline passed without an "
                      "answer; it counts as failed",
-                     MemberText(slot.identity).text, separator(slot.identity), slot.identity.balancer);
+                     LogName(slot.identity).text);
         write_incident(slot, EventName::probe_lost, "deadline", {});
     }
 
@@ -148,52 +147,48 @@ class LogObserver final : public shm::Observer {
         if (!round.has_failed) {
             // Once a second as long as nothing else can serve: at notice level the first time only.
             ap_log_error(APLOG_MARK, round.is_repeated ? APLOG_INFO : APLOG_NOTICE, 0, runtime.server,
-                         "circuit breaker: member %s%s%s: %s; it was to be probed in %.1f s (level %u)",
-                         MemberText(slot.identity).text, separator(slot.identity), slot.identity.balancer,
-                         core::name(core::Reason::no_other_member), left, round.level);
+                         "circuit breaker: member %s: %s; it was to be probed in %.1f s (level %u)",
+                         LogName(slot.identity).text, core::name(core::Reason::no_other_member), left, round.level);
             return;
         }
         char numbers[kMaxText];
         probes_text(numbers, round.round);
         ap_log_error(APLOG_MARK, APLOG_INFO, 0, runtime.server,
-                     "circuit breaker: member %s%s%s: stays open: its early probes failed: %s%s; next probe in %.1f s "
+                     "circuit breaker: member %s: stays open: its early probes failed: %s%s; next probe in %.1f s "
                      "(level %u), or when there is no other member",
-                     MemberText(slot.identity).text, separator(slot.identity), slot.identity.balancer,
-                     core::name(round.reason), numbers, left, round.level);
+                     LogName(slot.identity).text, core::name(round.reason), numbers, left, round.level);
         look_at_checks(slot);
     }
 
     void on_flapping(const shm::Slot& slot, const core::Flapping& figures,
                      const core::Policy& policy) noexcept override {
         const core::FlappingText words(figures, policy);
-        ap_log_error(APLOG_MARK, APLOG_WARNING, 0, runtime.server, "circuit breaker: member %s%s%s: flapping: %s",
-                     MemberText(slot.identity).text, separator(slot.identity), slot.identity.balancer, words.text);
+        ap_log_error(APLOG_MARK, APLOG_WARNING, 0, runtime.server, "circuit breaker: member %s: flapping: %s",
+                     LogName(slot.identity).text, words.text);
         write_incident(slot, EventName::flapping, words.summary, {});
     }
 
     void on_too_cautious(const shm::Slot& slot, const core::Outage& outage,
                          const core::Policy& policy) noexcept override {
         const core::OutageText words(outage, policy);
-        ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, runtime.server, "circuit breaker: member %s%s%s: too cautious: %s",
-                     MemberText(slot.identity).text, separator(slot.identity), slot.identity.balancer, words.text);
+        ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, runtime.server, "circuit breaker: member %s: too cautious: %s",
+                     LogName(slot.identity).text, words.text);
         write_incident(slot, EventName::too_cautious, words.text, {});
     }
 
     void on_probe_soon(const shm::Slot& slot, core::Millis left) noexcept override {
         ap_log_error(APLOG_MARK, APLOG_INFO, 0, runtime.server,
-                     "circuit breaker: member %s%s%s: probe-soon: it may be probed in %.1f s",
-                     MemberText(slot.identity).text, separator(slot.identity), slot.identity.balancer,
+                     "circuit breaker: member %s: probe-soon: it may be probed in %.1f s", LogName(slot.identity).text,
                      static_cast<double>(left) / 1000.0);
         write_incident(slot, EventName::probe_soon, "open time ends", {}, left);
     }
 
     void on_stale(const shm::Slot& slot, const core::KeptCalls& calls) noexcept override {
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, runtime.server,
-                     "circuit breaker: member %s%s%s: stale: %u of the last %u calls on kept connections found them "
+                     "circuit breaker: member %s: stale: %u of the last %u calls on kept connections found them "
                      "closed. If the member closes idle connections sooner than httpd, a ttl= below its keep-alive "
                      "timeout helps, or disablereuse=on; if that does not, it dies over requests",
-                     MemberText(slot.identity).text, separator(slot.identity), slot.identity.balancer, calls.stale,
-                     calls.calls);
+                     LogName(slot.identity).text, calls.stale, calls.calls);
     }
 };
 

@@ -31,9 +31,9 @@ void tell(const shm::Slot& slot, const shm::ProbeEnd& end, const char* reason, b
     if (end.is_of_its_call())
         apr_snprintf(latency, sizeof latency, " in %" APR_UINT64_T_FMT " ms%s", end.latency, end.slow ? " (slow)" : "");
     round_text(round, end.round);
-    ap_log_error(APLOG_MARK, APLOG_INFO, 0, runtime.server, "circuit breaker: member %s%s%s: probe: %s%s, %s%s",
-                 MemberText(slot.identity).text, separator(slot.identity), slot.identity.balancer, reason, latency,
-                 round, is_failed_over ? "; another member got the request" : "");
+    ap_log_error(APLOG_MARK, APLOG_INFO, 0, runtime.server, "circuit breaker: member %s: probe: %s%s, %s%s",
+                 LogName(slot.identity).text, reason, latency, round,
+                 is_failed_over ? "; another member got the request" : "");
     if (!runtime.logs_probes) return;
     const shm::NumberedWord now = shm::numbered_word(slot);
     EventData event;

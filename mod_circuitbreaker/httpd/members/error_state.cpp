@@ -9,9 +9,8 @@ namespace {
 extern "C" apr_status_t give_back_error_states(void* registry) noexcept {
     // Not at a restart: the old children go on with the old status for a while, and the flag stays in the segment.
     if (ap_state_query(AP_SQ_MAIN_STATE) == AP_SQ_MS_EXITING) {
-        static_cast<Registry*>(registry)->for_each([](Breaker& breaker) noexcept {
-            shm::Slot* const slot = breaker.slot.load(std::memory_order_acquire);
-            if (slot != nullptr) disown_error_state(*slot, const_cast<proxy_worker_shared&>(*breaker.key), false);
+        static_cast<Registry*>(registry)->for_each_bound([](Breaker& breaker, shm::Slot& slot) noexcept {
+            disown_error_state(slot, const_cast<proxy_worker_shared&>(*breaker.key), false);
         });
     }
     return APR_SUCCESS;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "httpd/runtime.hpp"
+#include "names.hpp"
 #include "shm/health.hpp"
 
 namespace cb::httpd {
@@ -61,8 +62,8 @@ void heed_health_check(const Breaker& breaker, shm::Slot& slot) noexcept {
     if (!shm::may_probe_early(slot, breaker.policy, runtime.process)) return;
     if (!shm::end_open_time(slot, breaker.policy, runtime.process, word)) return;
     ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, runtime.server,
-                 "circuit breaker: member %s%s%s: may be probed now: it has passed a health check since it opened",
-                 breaker.name, *breaker.balancer != '\0' ? " of " : "", breaker.balancer);
+                 "circuit breaker: member %s: may be probed now: it has passed a health check since it opened",
+                 LogName(breaker.identity).text);
 }
 
 bool is_awaiting_check(const Breaker& breaker, const shm::Slot& slot) noexcept {

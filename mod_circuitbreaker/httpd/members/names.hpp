@@ -25,10 +25,15 @@ struct MemberNames {
             {is_socket ? "unix:" : "", identity.uds_path, is_socket ? "|" : "", identity.name}};
 }
 
-/// Between the names of a member and its balancer, if it has one.
-[[nodiscard]] inline const char* separator(const shm::Identity& identity) noexcept {
-    return identity.balancer[0] != '\0' ? " of " : "";
-}
+/// What log lines call a member: "MEMBER of BALANCER", or "MEMBER" for a worker without a balancer.
+struct LogName {
+    char text[sizeof(MemberText) + sizeof " of " + shm::Identity::kBalancer] = "";
+
+    explicit LogName(const shm::Identity& identity) noexcept {
+        apr_snprintf(text, sizeof text, "%s%s%s", MemberText(identity).text, identity.balancer[0] != '\0' ? " of " : "",
+                     identity.balancer);
+    }
+};
 
 [[nodiscard]] inline MemberNames names_of(const shm::Slot& slot) noexcept {
     const std::uint32_t index = runtime.segment.index_of(slot);

@@ -90,6 +90,14 @@ class Registry {
         }
     }
 
+    /// Of these, each that has a slot: visit(breaker, slot).
+    template <class Visit>
+    void for_each_bound(Visit visit) noexcept {
+        for_each([&](Breaker& breaker) noexcept {
+            if (shm::Slot* const slot = breaker.slot.load(std::memory_order_acquire)) visit(breaker, *slot);
+        });
+    }
+
     /// For a child whose slots may have been freed meanwhile: it runs without breakers from now on.
     void forget_slots() noexcept;
 

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "httpd/config/host_names.hpp"
+#include "httpd/members/names.hpp"
 #include "httpd/runtime.hpp"
 #include "origin.hpp"
 #include "shm/member.hpp"
@@ -171,10 +172,9 @@ int do_action(request_rec* r) noexcept {
     const Breaker* const breaker = find_member(fields.member, index) ? breaker_at(index) : nullptr;
     if (breaker == nullptr) return refuse_action(r, "there is no such member");
     const bool is_changed = shm::operate(runtime.segment.slots[index], breaker->policy, runtime.process, action->kind);
-    ap_log_rerror(APLOG_MARK, APLOG_NOTICE, 0, r, "circuit breaker: member %s%s%s: %s by %s from %s%s", breaker->name,
-                  *breaker->balancer != '\0' ? " of " : "", breaker->balancer, action->name,
-                  r->user != nullptr ? r->user : "an unnamed user", r->useragent_ip,
-                  is_changed ? "" : ": nothing to change");
+    ap_log_rerror(APLOG_MARK, APLOG_NOTICE, 0, r, "circuit breaker: member %s: %s by %s from %s%s",
+                  LogName(breaker->identity).text, action->name, r->user != nullptr ? r->user : "an unnamed user",
+                  r->useragent_ip, is_changed ? "" : ": nothing to change");
     return go_back(r, fields.member);
 }
 
